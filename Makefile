@@ -1,0 +1,35 @@
+# Two targets do all the set-up on a fresh machine with Python 3.11 or newer: `make check` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+
+.PHONY: check test lint types wheel bench clean
+
+check: $(STAMP)  ## the verdict on our own kernel, on this machine's CPU
+	$(BIN)/mxassay check
+
+test: $(STAMP)  ## all tests
+	$(BIN)/python -m pytest -n auto
+
+lint: $(STAMP)  ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## mypy --strict
+	$(BIN)/mypy
+
+wheel: $(STAMP)  ## a wheel, installed into a clean environment and tried there
+	$(BIN)/python tests/packaging/try_wheel.py
+
+bench: $(STAMP)  ## the reference's speed beside its peers
+	$(BIN)/mxassay bench
+
+# Strict editable mode, so that mypy and editors resolve mxassay.layouts and its neighbours.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt --config-settings editable_mode=strict -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,167 @@
+"""The main job: run a kernel on cases and hold every output bit against the reference."""
+
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from mxassay.cases import Case, Problem, build
+from mxassay.devices import Device
+from mxassay.errors import ContractError, UnsupportedError
+from mxassay.kernels import Kernel
+from mxassay.verdicts import CaseRecord, Verdict, WrongElement
+
+if TYPE_CHECKING:
+    import torch
+
+PROPERTY = "gemm-agreement"
+STATEMENT = (
+    "Every output equals the exact sum of the dequantized products, rounded once to bfloat16: bit for bit where the "
+    "exactness certificate holds, within the derived error bound elsewhere."
+)
+
+
+def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "") -> CaseRecord:
+    """Run `kernel` once on `case` and judge it. Never raises for what the kernel does.
+
+    Besides the outputs: inputs and the bytes around them must be unchanged, and memory that the kernel allocates
+    through torch is NaN before it writes there.
+
+    Args:
+        kernel: the kernel under test.
+        case: the inputs, as a shape and a seed.
+        device: must be open.
+        kernel_words: how the command line named the kernel, for the replay command.
+    """
+    record = CaseRecord(
+        shape=case.shape,
+        kernel=kernel.name,
+        device=device.name,
+        property=PROPERTY,
+        plan=case.plan_text,
+        verdict=Verdict.PASS,
+        reduced_from=case.reduced_from,
+        dialect=case.dialect,
+        seed=case.seed,
+        replay=_replay(kernel, case, device, kernel_words),
+    )
+    problem = build(case, device.tensors_on)
+    clock = _Clock()
+    try:
+        with _poisoned_allocations(), clock.running():
+            out = kernel.call(problem.arguments, case.plan)
+            if out.is_cuda:
+                import torch
+
+                torch.cuda.synchronize()
+    except (ContractError, UnsupportedError) as error:
+        return replace(record, verdict=Verdict.UNSUPPORTED, message=str(error), **clock.seconds())
+    except Exception as error:
+        message = f"the kernel raised {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
+        return replace(record, verdict=Verdict.ERROR, message=message, **clock.seconds())
+    return replace(_judge(record, problem, out), **clock.seconds())
+
+
+def _judge(record: CaseRecord, problem: Problem, out: "torch.Tensor") -> CaseRecord:
+    import torch
+
+    expectation = problem.expectation
+    record = replace(record, outputs=expectation.exact.numel(), certified=int(expectation.certified.sum()))
+    if out.shape != expectation.exact.shape or out.dtype != torch.bfloat16:
+        got = f"{out.dtype} of shape {tuple(out.shape)}"
+        want = f"torch.bfloat16 of shape {tuple(expectation.exact.shape)}"
+        return replace(record, verdict=Verdict.FAIL, message=f"the output must be {want}, not {got}")
+    out = out.detach().cpu()
+    wrong = expectation.wrong(out)
+    differences = int(wrong.sum())
+    if differences:
+        return replace(
+            record,
+            verdict=Verdict.FAIL,
+            bit_differences=differences,
+            first_wrong=_first_wrong(out, expectation, wrong),
+        )
+    if disturbed := problem.disturbed():
+        message = f"inputs must be unchanged after the call, with the bytes around them, not {', '.join(disturbed)}"
+        return replace(record, verdict=Verdict.FAIL, message=message)
+    return record
+
+
+def _first_wrong(out: "torch.Tensor", expectation: Any, wrong: "torch.Tensor") -> WrongElement:
+    i, j = (int(x) for x in wrong.nonzero()[0])
+    return WrongElement(
+        index=(i, j),
+        got=float(out[i, j]),
+        got_hex=bf16_hex(out[i, j]),
+        expected=float(expectation.exact[i, j]),
+        expected_hex=bf16_hex(expectation.exact[i, j]),
+        lower_hex=bf16_hex(expectation.lower[i, j]),
+        upper_hex=bf16_hex(expectation.upper[i, j]),
+        certified=bool(expectation.certified[i, j]),
+    )
+
+
+def bf16_hex(value: "torch.Tensor") -> str:
+    """The bits of one bfloat16 as 0x and four digits."""
+    import torch
+
+    return f"0x{int(value.reshape(1).view(torch.int16)) & 0xFFFF:04X}"
+
+
+def _replay(kernel: Kernel, case: Case, device: Device, kernel_words: str) -> str:
+    m, n, k = case.reduced_from or case.shape
+    words = ["mxassay check", *([kernel_words] if kernel_words else []), f"--shapes {m},{n},{k}"]
+    words += [f"--device {device.name}", f"--seed {case.seed}"]
+    if kernel.dialect != "EVEN":
+        words.append(f"--dialect {kernel.dialect}")
+    return " ".join(words)
+
+
+@contextmanager
+def _poisoned_allocations() -> Iterator[None]:
+    """Let torch.empty return NaN, so that an output or a partial nobody wrote can't look right by luck."""
+    import torch
+
+    was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(was[0], warn_only=was[1])
+        torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
+
+
+@dataclass
+class _Clock:
+    """Wall time of a call, with the time Triton spent compiling taken out and told apart."""
+
+    total: float = 0.0
+    compiling: float = 0.0
+    _microseconds: list[float] = field(default_factory=list)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        from triton import knobs
+
+        before = knobs.compilation.listener
+
+        def listen(**event: Any) -> None:
+            self._microseconds.append(event["times"].total)
+            if before is not None:
+                before(**event)
+
+        knobs.compilation.listener = listen
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.total = time.perf_counter() - start
+            self.compiling = sum(self._microseconds) / 1e6
+            knobs.compilation.listener = before
+
+    def seconds(self) -> dict[str, Any]:
+        return {"seconds": max(self.total - self.compiling, 0.0), "compile_seconds": self.compiling}

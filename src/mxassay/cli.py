@@ -1,0 +1,103 @@
+"""The command line. Parsing loads neither torch nor triton; each command imports what it needs when it runs."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+import mxassay
+from mxassay.cases import Shape
+from mxassay.errors import MxassayError, UnsupportedError
+from mxassay.verdicts import ExitCode
+
+
+def _shape(text: str) -> Shape:
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"a shape must be M,N,K with positive integers, not {text}")
+    m, n, k = (int(part) for part in parts)
+    return m, n, k
+
+
+def _shapes_word(text: str) -> str | Shape:
+    return text if text in ("leaderboard", "tests", "edges", "all") else _shape(text)
+
+
+def _pair(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.strip().isdigit() for part in parts):
+        raise argparse.ArgumentTypeError(f"coordinates must be integers with commas, not {text}")
+    return tuple(int(part) for part in parts)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The argument parser of `mxassay`."""
+    top = argparse.ArgumentParser(
+        prog="mxassay",
+        description="Is this MXFP4 GEMM kernel for AMD MI355X right, and if it isn't, why not?",
+    )
+    top.add_argument("--version", action="version", version=f"mxassay {mxassay.__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    check = commands.add_parser("check", help="run a kernel and hold every output bit against the reference")
+    check.add_argument(
+        "kernel",
+        nargs="?",
+        help="module:attr, path.py:attr or path.py (a contest file); our own kernel when left out",
+    )
+    check.add_argument("--abi", help="how the kernel is called: mxfp4-gemm or gpumode; told from the name by default")
+    check.add_argument("--device", default="auto", help="auto, interpreter, cuda or mi355x (default: auto)")
+    check.add_argument(
+        "--shapes",
+        nargs="+",
+        type=_shapes_word,
+        default=["all"],
+        metavar="SHAPE",
+        help="leaderboard, tests, edges, all, or M,N,K (default: all)",
+    )
+    check.add_argument("--dialect", default="EVEN", help="quantization dialect the kernel implements (default: EVEN)")
+    check.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")
+    check.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    check.set_defaults(run="mxassay.commands.check")
+
+    layout = commands.add_parser("layout", help="explain a layout, or where one element of it lies")
+    layout.add_argument("name", nargs="?", help="a layout's name; all names when left out")
+    layout.add_argument("--at", type=_pair, metavar="R,C", help="coordinates of one element")
+    layout.add_argument("--shape", type=_pair, metavar="R,C", help="shape of the tensor (default: one tile)")
+    layout.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    layout.set_defaults(run="mxassay.commands.layout")
+
+    bench = commands.add_parser("bench", help="time the reference against its peers, in one run")
+    bench.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    bench.set_defaults(run="mxassay.commands.bench")
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code (see `mxassay.verdicts.ExitCode`)."""
+    import importlib
+
+    options = parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = importlib.import_module(options.run).run
+    try:
+        return run(options)
+    except UnsupportedError as error:
+        print(f"mxassay: {error}", file=sys.stderr)
+        return ExitCode.UNSUPPORTED
+    except MxassayError as error:
+        print(f"mxassay: {error}", file=sys.stderr)
+        return ExitCode.USAGE
+    except KeyboardInterrupt:
+        return 130
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
+        print(
+            "mxassay: this is a fault of mxassay itself; please report it with the lines above",
+            file=sys.stderr,
+        )
+        return ExitCode.INTERNAL
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""`mxassay bench`: the reference's speed beside its peers, measured in one run."""
+
+import argparse
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from mxassay.environment import environment
+from mxassay.verdicts import Document, ExitCode, Verdict
+
+
+def run(options: argparse.Namespace) -> int:
+    """Measure, and print the figures as a table or JSON."""
+    from mxassay.reference.benchmark import figures
+
+    started = time.perf_counter()
+    rows = figures()
+    seconds = time.perf_counter() - started
+    if options.json:
+        print(Document("bench", Verdict.PASS, seconds, environment(), {"figures": rows}).dumps())
+        return ExitCode.PASS
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("figure", "value", "unit", "bar", "holds", "peer", "ratio"):
+        table.add_column(heading, justify="right" if heading in ("value", "bar", "ratio") else "left")
+    for row in rows:
+        table.add_row(*(_cell(row.get(key)) for key in ("id", "value", "unit", "bar", "holds", "peer", "ratio")))
+    Console().print(table)
+    return ExitCode.PASS
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,103 @@
+"""What a person sees: the verdict table, and a report of every failure that stands alone."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from mxassay.checking import STATEMENT
+from mxassay.verdicts import CaseRecord, Verdict, worst
+
+_STYLE = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "bold red",
+    Verdict.ERROR: "bold red",
+    Verdict.UNSUPPORTED: "yellow",
+}
+
+
+def verdict_table(records: list[CaseRecord]) -> Table:
+    """One row a case: shape, plan, device, certified share, bit differences, verdict, seconds."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in (
+        "M,N,K",
+        "plan",
+        "device",
+        "certified",
+        "bit differences",
+        "verdict",
+        "run s",
+        "compile s",
+    ):
+        right = heading not in ("plan", "device", "verdict")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "plan")
+    for record in records:
+        ran = record.outputs > 0
+        table.add_row(
+            ",".join(map(str, record.shape)) + ("*" if record.reduced_from else ""),
+            record.plan,
+            record.device,
+            f"{100 * record.certified / record.outputs:.1f} %" if ran else "-",
+            f"{record.bit_differences} of {record.outputs}" if ran else "-",
+            f"[{_STYLE[record.verdict]}]{record.verdict.value}[/]",
+            f"{record.seconds:.2f}",
+            f"{record.compile_seconds:.2f}",
+        )
+    return table
+
+
+def failure_report(record: CaseRecord) -> str:
+    """All one needs to understand and repeat a case that did not pass, as plain text."""
+    m, n, k = record.shape
+    lines = [
+        f"{record.verdict.value}: {record.kernel}",
+        f"  property   {record.property}: {STATEMENT}",
+        f"  case       M={m}, N={n}, K={k}, dialect {record.dialect}, seed {record.seed}, device {record.device}",
+        f"  plan       {record.plan}",
+    ]
+    if record.reduced_from:
+        full = "M={}, N={}, K={}".format(*record.reduced_from)
+        lines.append(f"  reduced    from {full}: this device is slow")
+    if record.bit_differences:
+        share = 100 * record.bit_differences / record.outputs
+        lines.append(f"  wrong      {record.bit_differences} of {record.outputs} outputs ({share:.2f} %)")
+    if wrong := record.first_wrong:
+        i, j = wrong.index
+        lines += [
+            f"  first      out[{i}, {j}] is {wrong.got:g} ({wrong.got_hex})",
+            f"             must be {wrong.expected:g} ({wrong.expected_hex})",
+        ]
+        if wrong.certified:
+            lines.append("  because    certified: every order of summation gives these bits")
+        else:
+            lines.append(
+                f"  because    the error bound admits {wrong.lower_hex} to {wrong.upper_hex} "
+                "(any order of float32 sums, then one rounding)"
+            )
+    if record.message:
+        lines += ["  message    " + record.message.strip().replace("\n", "\n             ")]
+    lines.append(f"  replay     {record.replay}")
+    return "\n".join(lines)
+
+
+def print_check(console: Console, records: list[CaseRecord], seconds: float) -> None:
+    """The table, the failures, and one closing line with the verdict."""
+    console.print(verdict_table(records))
+    if any(record.reduced_from for record in records):
+        console.print("* M and N reduced to two tiles and a part of a third, because this device is slow.", style="dim")
+    for record in _not_passed(records):
+        console.print()
+        console.print(failure_report(record), markup=False, highlight=False, soft_wrap=True)
+    verdict = worst([record.verdict for record in records])
+    passed = sum(record.verdict is Verdict.PASS for record in records)
+    outputs = sum(record.outputs for record in records)
+    differences = sum(record.bit_differences for record in records)
+    console.print(
+        f"\n[{_STYLE[verdict]}]{verdict.value}[/]  {passed} of {len(records)} cases passed, "
+        f"{differences} of {outputs:,} outputs wrong, {seconds:.1f} s",
+        highlight=False,
+    )
+
+
+def _not_passed(records: list[CaseRecord]) -> Iterable[CaseRecord]:
+    return (record for record in records if record.verdict is not Verdict.PASS)
