@@ -1,0 +1,71 @@
+"""The command line: usage, exit codes, and messages that say what to do next."""
+
+import pytest
+
+from mxassay.cli import main, parser
+
+
+def message(capsys, *words):
+    code = main(list(words))
+    return code, capsys.readouterr().err.strip()
+
+
+@pytest.mark.parametrize("shape", ["1,2", "1,2,3,4", "a,b,c", "0,16,64", "1.5,16,64", ""])
+def test_a_shape_that_is_none_is_a_usage_error(shape, capsys):
+    with pytest.raises(SystemExit) as stop:
+        parser().parse_args(["check", "--shapes", shape])
+    assert stop.value.code == 2
+    assert f"a shape must be M,N,K with positive integers, not {shape}" in capsys.readouterr().err
+
+
+def test_shapes_and_group_names_mix():
+    options = parser().parse_args(["check", "--shapes", "edges", "4,2880,512"])
+    assert options.shapes == ["edges", (4, 2880, 512)]
+
+
+def test_unknown_device(capsys):
+    code, text = message(capsys, "check", "--device", "mi300x")
+    assert code == 2
+    assert text == "mxassay: device must be one of auto, interpreter, cuda, mi355x, not mi300x"
+
+
+@pytest.mark.parametrize("name", ["cuda", "mi355x"])
+def test_an_absent_device_is_unsupported_and_says_why(name, capsys):
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a GPU")
+    code, text = message(capsys, "check", "--device", name)
+    assert code == 3
+    assert text.startswith(f"mxassay: device {name} must be present, not missing: torch ")
+    assert text.endswith("try --device auto")
+
+
+def test_unknown_layout(capsys):
+    code, text = message(capsys, "layout", "swizzle")
+    assert code == 2
+    assert text.startswith("mxassay: layout must be one of PACKING, WEIGHT_PRESHUFFLE, SCALE_SHUFFLE, ")
+    assert text.endswith(", not swizzle")
+
+
+def test_an_element_without_a_shape(capsys):
+    code, text = message(capsys, "layout", "weight_preshuffle", "--at", "3,4")
+    assert code == 2
+    assert "--at must come with --shape" in text
+
+
+def test_layouts_are_listed(capsys):
+    assert main(["layout"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert {"PACKING", "WEIGHT_PRESHUFFLE", "SCALE_SHUFFLE", "MFMA_16X16X128_A", "MFMA_32X32X64_D"} <= set(names)
+
+
+def test_one_element_is_explained(capsys):
+    assert main(["layout", "WEIGHT_PRESHUFFLE", "--shape", "2880,3584", "--at", "37,500"]) == 0
+    # (37//16)*16*3584 + (500//32)*512 + ((500%32)//16)*256 + (37%16)*16 + 500%16
+    assert "122708" in capsys.readouterr().out.replace(",", "")
+
+
+def test_one_scale_is_explained(capsys):
+    assert main(["layout", "scale-shuffle", "--shape", "2880,224", "--at", "37,31"]) == 0
+    # (37//32)*32*224 + (31//8)*256 + (31%4)*64 + (37%16)*4 + ((31%8)//4)*2 + (37%32)//16
+    assert "8150" in capsys.readouterr().out.replace(",", "")
