@@ -1,0 +1,69 @@
+"""Where AMD's pseudocode, taken literally, is known not to be what gfx950 does: our text in the same language, with the source.
+
+`{f}` is the float type, `{n}` a number. Each entry is a statement about the *text*; the table is printed by the coverage test.
+"""
+
+ROUND_EVEN = "D0.{f} = roundEven(S0.{f})"
+FREXP = (
+    "if ((64'F(S0.{f}) == +INF) || (64'F(S0.{f}) == -INF) || isNAN(64'F(S0.{f}))) then D0.{i} = 0 "
+    "else D0.{i} = frexpExponent(S0.{f}) endif"
+)
+FRACT = (
+    "if isNAN(64'F(S0.{f})) then D0.{f} = S0.{f} + S0.{f} "
+    "elsif (64'F(abs(S0.{f})) == +INF) then D0.{f} = S0.{f} - S0.{f} "
+    "else D0.{f} = fract(S0.{f}); if D0.{f} == 1.0 then D0.{f} = {below}.{f} endif endif"
+)
+MIX = (
+    "declare in : 32'F[3]; declare S : 32'B[3]; for i in 0 : 2 do if !OPSEL_HI.u3[i] then in[i] = S[i].f32 "
+    "elsif OPSEL.u3[i] then in[i] = f16_to_f32(S[i][31 : 16].f16) else in[i] = f16_to_f32(S[i][15 : 0].f16) endif endfor; "
+)
+
+# op name without its encoding suffix -> (text, why)
+ERRATA = {
+    **{
+        f"V_RNDNE_{f.upper()}": (
+            ROUND_EVEN.format(f=f),
+            "floor(x + 0.5) rounds twice and loses -0; LLVM folds the instruction as roundeven (llvm.rint)",
+        )
+        for f in ("f16", "f32", "f64")
+    },
+    **{
+        f"V_FREXP_EXP_{i.upper()}_{f.upper()}": (
+            FREXP.format(f=f, i=i),
+            "the biased field gives -126 for 0 and for denormals; LLVM folds llvm.amdgcn.frexp.exp as C's frexp, 0 for 0",
+        )
+        for f, i in (("f16", "i16"), ("f32", "i32"), ("f64", "i32"))
+    },
+    **{
+        f"V_FRACT_{f.upper()}": (
+            FRACT.format(f=f, below=below),
+            "x - floor(x) rounds to 1.0 just below an integer; LLVM selects V_FRACT for min(x - floor(x), the float below 1)",
+        )
+        for f, below in (("f16", "0x3bff"), ("f32", "0x3f7fffff"), ("f64", "0x3fefffffffffffffULL"))
+    },
+    **{
+        f"V_RSQ_{f.upper()}": (
+            f"D0.{f} = rsqrt(S0.{f})",
+            "1 / sqrt(x) in the text rounds twice; one instruction has one result",
+        )
+        for f in ("f16", "f32", "f64")
+    },
+    "V_MAD_MIX_F32": (MIX + "D0[31 : 0].f32 = fma(in[0], in[1], in[2])", "gfx950 has V_FMA_MIX at this opcode (LLVM)"),
+    "V_MAD_MIXLO_F16": (
+        MIX + "D0[15 : 0].f16 = f32_to_f16(fma(in[0], in[1], in[2]))",
+        "gfx950 has V_FMA_MIXLO at this opcode (LLVM)",
+    ),
+    "V_MAD_MIXHI_F16": (
+        MIX + "D0[31 : 16].f16 = f32_to_f16(fma(in[0], in[1], in[2]))",
+        "gfx950 has V_FMA_MIXHI at this opcode (LLVM)",
+    ),
+}
+
+# op name without its encoding suffix -> why its text can't be executed
+DEFECTIVE = {
+    "V_DIV_SCALE_F32": "tests 1/S1 for a denormal in f64, where it can't be one, and leaves D0 unset on three paths",
+    "V_DIV_SCALE_F64": "leaves D0 unset on three paths",
+    "V_TRIG_PREOP_F64": "needs 2/PI to 1,201 bits, written as a cast of a double",
+    "V_CVT_OFF_F32_I4": "the table CVT_OFF_TABLE is declared and never filled",
+    "V_DIV_FIXUP_LEGACY_F16": "puts 64-bit infinities into an untyped variable and reads them as f16",
+}
