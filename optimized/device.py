@@ -1,0 +1,70 @@
+"""Where kernels run in this process, and what depends on it."""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+from triton.runtime.jit import JITFunction
+
+from mxassay.errors import UnsupportedError
+from mxassay.optimized.plans import Plan
+from mxassay.optimized.tile_map import xcd_remap
+
+
+@dataclass(frozen=True)
+class Target:
+    """The device that Triton compiles for.
+
+    backend: "hip", "cuda" or "interpreter". arch: as Triton names it, "" for the interpreter. tensors: the torch device
+    type on which tensors must lie, None for any.
+    """
+
+    backend: str
+    arch: str
+    tensors: str | None
+
+    @property
+    def use_asm(self) -> bool:
+        """Whether `v_cvt_scalef32_pk_fp4_bf16` exists."""
+        return self.arch.startswith("gfx950")
+
+    @property
+    def round_in_integers(self) -> bool:
+        """Whether the native float32 to bfloat16 cast truncates."""
+        return self.backend == "interpreter"
+
+    def options(self, plan: Plan) -> dict[str, int]:
+        """The launch options of a plan that this backend takes."""
+        options = {"num_warps": plan.num_warps, "num_stages": plan.num_stages}
+        if self.backend == "hip":
+            options["waves_per_eu"] = plan.waves_per_eu
+            options["matrix_instr_nonkdim"] = plan.matrix_instr_nonkdim
+        return options
+
+
+def current_target() -> Target:
+    """The target of the active Triton driver, asked anew at each call, or the interpreter.
+
+    Raises UnsupportedError where Triton has no device.
+    """
+    if not isinstance(xcd_remap, JITFunction):
+        return Target("interpreter", "", None)
+    try:
+        driver = triton.runtime.driver.active
+        target = driver.get_current_target()
+        device = driver.get_active_torch_device()
+    except RuntimeError as error:
+        raise UnsupportedError(
+            f"the Triton driver must be active, not absent ({error}); run on a GPU machine, activate an emulated device, or "
+            "set TRITON_INTERPRET=1 before mxassay.optimized is imported"
+        ) from error
+    return Target(target.backend, str(target.arch), device.type)
+
+
+def on_device_of(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
+    """Make the tensor's GPU current for a launch: Triton launches on the current one, whichever the tensors are on."""
+    if tensor.device.type == "cuda":
+        return torch.cuda.device(tensor.device)
+    return contextlib.nullcontext()
