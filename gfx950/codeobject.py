@@ -34,10 +34,10 @@ class KernelCode:
 
     `entry` is the virtual address of the first instruction; `text` holds the executable segment, which begins at
     `text_address` (so the first instruction lies at `text[entry - text_address]`); `code_size` is the kernel's own
-    length in bytes: its symbol's size or, for hand-written code without one, up to the next function or the segment's end.
+    length in bytes: its symbol's size or, for code without one, up to the next function or the segment's end.
     `lds_bytes` is the static part (Triton asks for its LDS at launch, as dynamic LDS); `scratch_bytes` is per lane.
     `vgprs` and `agprs` are what a lane may address of each; `sgprs` is a wave's allocation, VCC included.
-    `metadata` is None where the file has none for this kernel; `args` is empty then and `kernarg_size` the descriptor's.
+    `metadata` is None where the file has none for this kernel; then `args` is empty, `kernarg_size` the descriptor's.
     """
 
     name: str

@@ -41,7 +41,7 @@ class Descriptor:
 
     `user_sgprs` is the layout from s0 on; a last entry "kernarg_preload" holds `count` dwords of the kernarg segment
     from dword `kernarg_preload_offset`. `total_vgprs` is the allocation out of the unified file of 512, in
-    granules of 8; the first `accum_offset` of them are VGPRs, the others AGPRs. `sgprs` is the allocation, VCC included.
+    granules of 8; the first `accum_offset` are VGPRs, the others AGPRs. `sgprs` is the allocation, VCC included.
     Modes as in the MODE register: rounding 0 nearest even, 1 up, 2 down, 3 toward zero; denormals 0 flush operands and
     results, 1 flush results, 2 flush operands, 3 keep. `workitem_id`: 0 = x, 1 = x and y, 2 = x, y and z.
     """

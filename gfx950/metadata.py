@@ -19,8 +19,8 @@ MAX_WORKGROUP = 1024
 class Argument:
     """One kernel argument. `offset` and `size` in bytes inside the kernarg segment.
 
-    `value_kind` is the metadata's word: "by_value", "global_buffer", "dynamic_shared_pointer", ..., or "hidden_*" for what
-    the runtime fills in. `name`, `type_name`, `address_space` and `access` are "" when the file does not give them.
+    `value_kind` is the metadata's word: "by_value", "global_buffer", "dynamic_shared_pointer", ..., or "hidden_*" for
+    what the runtime fills in. `name`, `type_name`, `address_space` and `access` are "" where the file leaves them out.
     """
 
     offset: int
