@@ -1,4 +1,4 @@
-"""Makes the witness modules of this folder importable (pytest runs in importlib mode, which adds nothing to sys.path)."""
+"""Makes the witness modules of this folder importable: pytest's importlib mode adds nothing to sys.path."""
 
 import sys
 from pathlib import Path

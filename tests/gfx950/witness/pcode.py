@@ -1,22 +1,21 @@
 """Executes AMD's instruction pseudocode (`tinygrad.runtime.autogen.amd.cdna.str_pcode.PCODE`) on given operand bits.
 
-    run(program_of("V_ADD_U32"), State({"S0": unsigned(1), "S1": unsigned(2), "D0": unsigned(0)}))["D0"].bits == 3
+    state = State({"S0": unsigned(1), "S1": unsigned(2), "D0": unsigned(0)})
+    run(program_of("V_ADD_U32"), state)["D0"].bits == 3
 
-One call is one lane (or one scalar instruction). The result says which bits of each register the text wrote (`written`) and
-which of those it leaves open (`Value.loose`).
+One call is one lane (or one scalar instruction). The result says which bits of each register the text wrote
+(`written`) and which of those it leaves open (`Value.loose`).
 """
 
-import functools
-import re
 from fractions import Fraction
 
 import pcode_syntax as syntax
-from pcode_errata import DEFECTIVE, ERRATA
-from pcode_functions import FUNCTIONS, why_undefined
-from pcode_syntax import TYPE, PcodeSyntaxError
+from pcode_functions import FUNCTIONS
+from pcode_state import CONSTANTS, NoWitnessError, State, program_of
+from pcode_syntax import TYPE
 from pcode_values import (
     FORMATS,
-    Undetermined,
+    UndeterminedError,
     Value,
     add,
     boolean,
@@ -25,114 +24,37 @@ from pcode_values import (
     equal,
     is_nan,
     less,
-    made_nan,
     make_float,
-    make_inf,
     multiply,
     negate,
     number_of,
     reinterpret,
-    sign_of,
     signed,
     unsigned,
     wrap_signed,
 )
-from tinygrad.runtime.autogen.amd.cdna.str_pcode import PCODE
 
-SUFFIX = re.compile(r"_E(32|64)$")
 LETTERS = {"u": "U", "i": "I", "b": "B"}
-CONSTANTS = {
-    "ROUND_NEAREST_EVEN": "RNE",
-    "ROUND_TOWARD_ZERO": "RTZ",
-    "INF": make_inf("f64", 0),
-    "NAN": made_nan("f64"),
-    # SDWA byte and word selects (AMD CDNA ISA, SDWA encoding, SRC0_SEL)
-    "BYTE1": unsigned(1, 3),
-    "BYTE2": unsigned(2, 3),
-    "BYTE3": unsigned(3, 3),
-    "WORD1": unsigned(5, 3),
-}
-
-
-class NoWitness(Exception):
-    """AMD's text can't be executed for this instruction; the message says why."""
-
-
-class _Break(Exception):
-    pass
-
-
-class _Return(Exception):
-    def __init__(self, value: Value):
-        self.value = value
-
-
-def plain_name(op_name: str) -> str:
-    return SUFFIX.sub("", op_name)
-
-
-@functools.cache
-def texts() -> dict[str, str]:
-    """Pseudocode by instruction name without the encoding suffix; the encodings' texts agree up to VOPC's EXEC writes."""
-    found: dict[str, str] = {}
-    for op, text in PCODE.items():
-        if type(op).__name__[:3] in ("SOP", "VOP"):
-            found.setdefault(plain_name(op.name), text)
-    return found
-
-
-@functools.cache
-def program_of(name: str) -> tuple:
-    """The parsed text of an instruction, errata applied.
-
-    Raises:
-        NoWitness: no text, a defective one, prose, or a call of a function that nobody defines.
-    """
-    if name in DEFECTIVE:
-        raise NoWitness(f"the text {DEFECTIVE[name]}")
-    if name not in ERRATA and name not in texts():
-        raise NoWitness("AMD publishes no pseudocode")
-    text = ERRATA[name][0] if name in ERRATA else texts()[name]
-    try:
-        program = syntax.parse(text)
-    except PcodeSyntaxError:
-        raise NoWitness("the text is prose, not a program") from None
-    for called in sorted(set(re.findall(r"([A-Za-z_]\w*)\(", re.sub(r"//[^\n]*", "", text)))):
-        local = called in ("U", "I", "B", "F", "BF", "lambda") or f"{called} = lambda" in text
-        if not local and called not in FUNCTIONS and called.upper() not in texts():
-            raise NoWitness(why_undefined(called))
-    return program
-
-
-class State:
-    """Registers by the text's names (S0, D0, VCC, SCC, EXEC, laneId, OPSEL, ...) and VGPRs by (lane, number)."""
-
-    def __init__(self, registers: dict[str, Value], vgprs: dict[tuple[int, int], Value] | None = None, saturate=False):
-        self.variables: dict[object, object] = dict(registers)
-        self.variables.update({("VGPR", *at): value for at, value in (vgprs or {}).items()})
-        self.written: dict[object, int] = {}
-        self.types: dict[object, str] = {}
-        self.functions: dict[str, syntax.Lambda] = {}
-        self.mode = "RNE"
-        self.saturate = saturate
-
-    def __getitem__(self, root: object) -> Value:
-        return self.variables[root]
+OUTPUTS = ("D0", "D1", "S0", "VCC", "SCC", "EXEC", "M0", "PC")
 
 
 def run(program: tuple, state: State) -> State:
     """Executes; returns the same state.
 
     Raises:
-        Undetermined: the text doesn't say what happens for these operands.
+        UndeterminedError: the text doesn't say what happens for these operands.
     """
     execute(program, state)
     return state
 
 
-def execute(body: tuple, state: State) -> None:
+def execute(body: tuple, state: State) -> object:
+    """None, BREAK, or the Value of a `return`: what ended the body early."""
     for statement in body:
-        STATEMENTS[type(statement)](statement, state)
+        ended = STATEMENTS[type(statement)](statement, state)
+        if ended is not None:
+            return ended
+    return None
 
 
 def do_assign(s: syntax.Assign, state: State) -> None:
@@ -143,20 +65,20 @@ def do_assign(s: syntax.Assign, state: State) -> None:
         assign(target, value, state)
 
 
-def do_if(s: syntax.If, state: State) -> None:
+def do_if(s: syntax.If, state: State) -> object:
     for condition, body in s.branches:
         if condition is None or evaluate(condition, state).truth:
-            execute(body, state)
-            return
+            return execute(body, state)
+    return None
 
 
-def do_for(s: syntax.For, state: State) -> None:
+def do_for(s: syntax.For, state: State) -> object:
     for i in range(evaluate(s.first, state).read(), evaluate(s.last, state).read() + 1):
         state.variables[s.variable] = signed(i)
-        try:
-            execute(s.body, state)
-        except _Break:
-            return
+        ended = execute(s.body, state)
+        if ended is not None:
+            return None if ended is BREAK else ended
+    return None
 
 
 def do_declare(s: syntax.Declare, state: State) -> None:
@@ -168,30 +90,23 @@ def do_declare(s: syntax.Declare, state: State) -> None:
     state.variables[s.name] = empty if s.count is None else [empty] * s.count
 
 
-def do_break(s: syntax.Break, state: State) -> None:
-    raise _Break
-
-
-def do_return(s: syntax.Return, state: State) -> None:
-    raise _Return(evaluate(s.value, state))
-
-
 def do_lambda(s: syntax.Lambda, state: State) -> None:
     state.functions[s.name] = s
 
 
+BREAK = object()
 STATEMENTS = {
     syntax.Assign: do_assign,
     syntax.If: do_if,
     syntax.For: do_for,
     syntax.Declare: do_declare,
-    syntax.Break: do_break,
-    syntax.Return: do_return,
+    syntax.Break: lambda s, state: BREAK,
+    syntax.Return: lambda s, state: evaluate(s.value, state),
     syntax.Lambda: do_lambda,
 }
 
 
-# -- places -------------------------------------------------------------------------------------------------------------
+# places
 
 
 def place_of(node: object, state: State) -> tuple[object, int, int | None, str | None]:
@@ -217,7 +132,7 @@ def place_of(node: object, state: State) -> tuple[object, int, int | None, str |
             root, start, _, _ = place_of(base, state)
             h, n = evaluate(high, state).read(), evaluate(low, state).read()
             return root, start + n, h - n + 1, None
-    raise NoWitness(f"can't assign to {type(node).__name__}")
+    raise NoWitnessError(f"can't assign to {type(node).__name__}")
 
 
 def assign(target: object, value: Value, state: State) -> None:
@@ -251,9 +166,6 @@ def assign(target: object, value: Value, state: State) -> None:
     store(root, low, width, value, state)
 
 
-OUTPUTS = ("D0", "D1", "S0", "VCC", "SCC", "EXEC", "M0", "PC")
-
-
 def typed(value: Value, kind: str, state: State, root: object, width: int | None) -> Value:
     letter, bits = TYPE.match(kind).groups()
     if kind in FORMATS:
@@ -277,7 +189,7 @@ def store(root: object, low: int, width: int, value: Value, state: State) -> Non
     state.written[root] = state.written.get(root, 0) | mask
 
 
-# -- expressions --------------------------------------------------------------------------------------------------------
+# expressions
 
 
 def evaluate(node: object, state: State) -> Value:
@@ -298,7 +210,7 @@ def of_name(n: syntax.Name, state: State) -> Value:
         return CONSTANTS[n.name]
     if n.name == "ROUND_MODE":
         return state.mode
-    raise Undetermined(f"{n.name} has no value")
+    raise UndeterminedError(f"{n.name} has no value")
 
 
 def of_field(n: syntax.Field, state: State) -> Value:
@@ -306,11 +218,11 @@ def of_field(n: syntax.Field, state: State) -> Value:
     if match:
         letter, bits = match.groups()
         if n.base == syntax.Name("DENORM"):
-            raise Undetermined("DENORM is a class, not a value")
+            raise UndeterminedError("DENORM is a class, not a value")
         return reinterpret(evaluate(n.base, state), n.type if n.type in FORMATS else LETTERS[letter], int(bits))
     root = f"{n.base.name}.{n.type}"
     if root not in state.variables:
-        raise Undetermined(f"{root} has no value")
+        raise UndeterminedError(f"{root} has no value")
     return state.variables[root]
 
 
@@ -347,11 +259,7 @@ def of_call(n: syntax.Call, state: State) -> Value:
     if n.function in state.functions:
         function = state.functions[n.function]
         inner = State({**state.variables, **dict(zip(function.parameters, arguments, strict=True))})
-        try:
-            execute(function.body, inner)
-        except _Return as result:
-            return result.value
-        raise Undetermined(f"{n.function} returned nothing")
+        return execute(function.body, inner)
     if n.function in FUNCTIONS:
         return FUNCTIONS[n.function](state.mode, *arguments)
     name = n.function.upper()
@@ -444,7 +352,7 @@ def combine(operator: str, a: Value, b: Value) -> Value:
             return Value(kind, width, x | y)
         case "^":
             return Value(kind, width, x ^ y)
-    raise NoWitness(f"integer operator {operator}")
+    raise NoWitnessError(f"integer operator {operator}")
 
 
 def combine_floats(operator: str, a: Value, b: Value) -> Value:
@@ -471,7 +379,7 @@ def combine_floats(operator: str, a: Value, b: Value) -> Value:
             return boolean(not equal(a, b))
         case "<>":
             return boolean(less(a, b) or less(b, a))
-    raise NoWitness(f"float operator {operator}")
+    raise NoWitnessError(f"float operator {operator}")
 
 
 def of_conditional(n: syntax.Conditional, state: State) -> Value:
@@ -501,5 +409,3 @@ EXPRESSIONS = {
     syntax.Conditional: of_conditional,
     syntax.Concat: of_concat,
 }
-
-__all__ = ["NoWitness", "State", "Undetermined", "plain_name", "program_of", "run", "sign_of", "texts"]

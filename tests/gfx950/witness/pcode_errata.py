@@ -1,6 +1,6 @@
-"""Where AMD's pseudocode, taken literally, is known not to be what gfx950 does: our text in the same language, with the source.
+"""Where AMD's pseudocode, taken literally, is known not to be what gfx950 does: our text in the same language, and why.
 
-`{f}` is the float type, `{n}` a number. Each entry is a statement about the *text*; the table is printed by the coverage test.
+Each entry is a statement about the *text*, not about the emulator. `{f}` and `{i}` stand for a float and an int type.
 """
 
 ROUND_EVEN = "D0.{f} = roundEven(S0.{f})"
@@ -15,7 +15,8 @@ FRACT = (
 )
 MIX = (
     "declare in : 32'F[3]; declare S : 32'B[3]; for i in 0 : 2 do if !OPSEL_HI.u3[i] then in[i] = S[i].f32 "
-    "elsif OPSEL.u3[i] then in[i] = f16_to_f32(S[i][31 : 16].f16) else in[i] = f16_to_f32(S[i][15 : 0].f16) endif endfor; "
+    "elsif OPSEL.u3[i] then in[i] = f16_to_f32(S[i][31 : 16].f16) "
+    "else in[i] = f16_to_f32(S[i][15 : 0].f16) endif endfor; "
 )
 
 # op name without its encoding suffix -> (text, why)
@@ -30,14 +31,14 @@ ERRATA = {
     **{
         f"V_FREXP_EXP_{i.upper()}_{f.upper()}": (
             FREXP.format(f=f, i=i),
-            "the biased field gives -126 for 0 and for denormals; LLVM folds llvm.amdgcn.frexp.exp as C's frexp, 0 for 0",
+            "the biased field gives -126 for 0 and denormals; LLVM folds llvm.amdgcn.frexp.exp as C's frexp",
         )
         for f, i in (("f16", "i16"), ("f32", "i32"), ("f64", "i32"))
     },
     **{
         f"V_FRACT_{f.upper()}": (
             FRACT.format(f=f, below=below),
-            "x - floor(x) rounds to 1.0 just below an integer; LLVM selects V_FRACT for min(x - floor(x), the float below 1)",
+            "x - floor(x) can round to 1.0; LLVM selects V_FRACT for min(x - floor(x), the float below 1)",
         )
         for f, below in (("f16", "0x3bff"), ("f32", "0x3f7fffff"), ("f64", "0x3fefffffffffffffULL"))
     },

@@ -1,7 +1,7 @@
 """The named functions AMD's pseudocode calls and doesn't define, each with the reading we give it.
 
-A reading is given only where the name has one meaning (IEEE 754, the format's own definition) or where a public source of
-AMD says what happens; the others are in UNDEFINED with the reason, and an instruction that needs one has no witness.
+A reading is given only where the name has one meaning (IEEE 754, the format's own definition) or where a public
+source of AMD says what happens; the others are in UNDEFINED with the reason, and an instruction that needs one has no witness.
 """
 
 import math
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from pcode_values import (
     FORMATS,
-    Undetermined,
+    UndeterminedError,
     Value,
     add,
     boolean,
@@ -89,14 +89,14 @@ for _from, _to in (("f32", "f16"), ("f32", "bf16"), ("f64", "f32")):
 
 
 def narrow_to_8bit(kind: str) -> Callable:
-    """In range: RNE, as the text sets ROUND_MODE. Overflow, Inf and NaN: the text is silent (saturation is a mode bit)."""
+    """In range: RNE, as the text sets ROUND_MODE. Overflow, Inf, NaN: the text is silent (saturation is a mode bit)."""
 
     def convert(mode: str, v: Value) -> Value:
         if is_nan(v) or is_inf(v):
-            raise Undetermined(f"Inf or NaN to {kind}")
+            raise UndeterminedError(f"Inf or NaN to {kind}")
         result = convert_float(v, kind, mode)
         if is_inf(result):
-            raise Undetermined(f"overflow of {kind}")
+            raise UndeterminedError(f"overflow of {kind}")
         return result
 
     return convert
@@ -112,7 +112,7 @@ def scaled_decode(kind: str) -> Callable:
     def convert(mode: str, v: Value, scale: Value) -> Value:
         e = scale.bits & 0xFF
         if e == 255:
-            raise Undetermined("scale byte 255")
+            raise UndeterminedError("scale byte 255")
         if is_nan(v):
             return made_nan(kind)
         if is_inf(v):
@@ -120,7 +120,7 @@ def scaled_decode(kind: str) -> Callable:
         exact = number_of(v) * Fraction(2) ** (e - 127)
         result = make_float(kind, exact, sign_of(v))
         if is_inf(result) or number_of(result) != exact:
-            raise Undetermined(f"{kind} can't hold the scaled value")
+            raise UndeterminedError(f"{kind} can't hold the scaled value")
         return result
 
     return convert
@@ -142,7 +142,7 @@ def saturate_i16(mode: str, v: Value) -> Value:
     return signed(min(max(v.read(), -0x8000), 0x7FFF), 16)
 
 
-# -- IEEE predicates and parts ----------------------------------------------------------------------------------------
+# IEEE predicates and parts
 
 
 @named("isNAN")
@@ -205,7 +205,7 @@ def absolute(mode: str, v: Value) -> Value:
     return negate(v) if sign_of(v) else v
 
 
-# -- rounding to integers -----------------------------------------------------------------------------------------------
+# rounding to integers
 
 
 def integral(rule: Callable[[Fraction], int]) -> Callable:
@@ -234,7 +234,7 @@ def is_even(mode: str, v: Value) -> Value:
     return boolean(not is_nan(v) and not is_inf(v) and number_of(v) % 2 == 0)
 
 
-# -- arithmetic ---------------------------------------------------------------------------------------------------------
+# arithmetic
 
 
 @named("fma")
@@ -325,7 +325,7 @@ for _kind in ("f32", "f16"):
     FUNCTIONS[f"v_maximum3_{_kind}"] = lambda mode, a, b, c: largest(mode, largest(mode, a, b), c)
 
 
-# -- bits ---------------------------------------------------------------------------------------------------------------
+# bits
 
 
 @named("signext")

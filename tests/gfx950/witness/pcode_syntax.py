@@ -1,6 +1,7 @@
 """Tokens, grammar and tree of AMD's instruction pseudocode, as printed in the CDNA ISA documents.
 
-Newlines mean nothing apart from ending a comment. Precedence is C's, with `**` above `*`, and `<>` for "less or greater".
+Newlines mean nothing apart from ending a comment. Precedence is C's, with `**` above `*`, and `<>` for
+"less or greater".
 """
 
 import re

@@ -1,7 +1,7 @@
 """Typed values of AMD's pseudocode, and correctly rounded arithmetic on its float formats.
 
-Integers are exact: `+ - * << ~` never wrap by themselves, a typed write (`D0.u32 = ...`) or a typed read (`x.u32`) does.
-That is the reading under which the text's own overflow tests (`tmp >= 0x100000000ULL`) mean something.
+Integers are exact: `+ - * << ~` never wrap by themselves, a typed write (`D0.u32 = ...`) or a typed read (`x.u32`)
+does. That is the reading under which the text's own overflow tests (`tmp >= 0x100000000ULL`) mean something.
 
 A float is its bit pattern. `loose` marks bits that IEEE 754 leaves open (sign and payload of a NaN made by arithmetic);
 it travels with the bits, so that a comparison knows which ones the text determines.
@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor
 
 
-class Undetermined(Exception):
+class UndeterminedError(Exception):
     """The text doesn't say what happens for these operands."""
 
 
@@ -127,7 +127,7 @@ def boolean(condition: bool) -> Value:
 
 
 def reinterpret(value: Value, kind: str, width: int) -> Value:
-    """`x.u32`, `x.i16`, `x.b8`, `x.f32`: the same bits read as another type; between two float formats, a conversion."""
+    """`x.u32`, `x.i16`, `x.f32`: the same bits read as another type; between two float formats, a conversion."""
     if kind in FORMATS:
         if value.is_float and value.kind != kind:
             return convert_float(value, kind)
@@ -137,7 +137,7 @@ def reinterpret(value: Value, kind: str, width: int) -> Value:
     return Value(kind, width, wrap_signed(bits, width) if kind == "I" else bits & mask, value.loose & mask)
 
 
-# -- floats ---------------------------------------------------------------------------------------------------------
+# floats
 
 
 def is_nan(v: Value) -> bool:
@@ -195,7 +195,7 @@ def make_float(kind: str, x: Fraction, sign_if_zero: int = 0, mode: str = "RNE")
     """`x` rounded once to `kind`; `mode` is RNE or RTZ. Overflow gives Inf (RNE), the largest finite number (RTZ).
 
     Raises:
-        Undetermined: overflow of a format without an Inf (whether it saturates, the text doesn't say).
+        UndeterminedError: overflow of a format without an Inf (whether it saturates, the text doesn't say).
     """
     f = FORMATS[kind]
     if x == 0:
@@ -214,7 +214,7 @@ def make_float(kind: str, x: Fraction, sign_if_zero: int = 0, mode: str = "RNE")
     largest = f.inf - 1 if f.has_inf else f.sign_bit - (2 if f.has_nan else 1)
     if biased > f.exponent_mask or bits > largest:
         if not f.has_inf:
-            raise Undetermined(f"overflow of {kind}")
+            raise UndeterminedError(f"overflow of {kind}")
         bits = f.inf if mode == "RNE" else largest
     return Value(kind, f.width, sign | bits)
 
