@@ -1,0 +1,140 @@
+"""The speed of the reference beside its peers, measured in one run."""
+
+import importlib
+import json
+import statistics
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import redirect_stderr
+from importlib.metadata import PackageNotFoundError, version
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import torch
+from mxassay.reference.exactness import expectation
+from mxassay.reference.quantizer import Quantized, quantize
+
+# (M, N, K) of the GPU MODE amd-mxfp4-mm leaderboard.
+LEADERBOARD = (
+    (4, 2880, 512),
+    (16, 2112, 7168),
+    (32, 4096, 512),
+    (32, 2880, 512),
+    (64, 7168, 2048),
+    (256, 3072, 1536),
+)
+
+_QUANTIZE_BAR_MS = 100.0
+_LEADERBOARD_BAR_S = 3.0
+_TEMPORARIES_BAR = 10.0
+
+
+def figures(repeats: int = 5) -> list[dict[str, Any]]:
+    """Measure, in this process, on the threads that torch has.
+
+    Returns one dict per figure: `id`, `value` (the median of `repeats` runs after one to warm up), `unit`, `bar` (the most
+    that we promise on two cores), `holds`, and for the quantizer one row for each peer: `peer` (name, version, its own
+    median) and `ratio` (peer's time over ours). A peer that is not installed has ratio None.
+
+    Figures: quantizing 4096x4096 bfloat16; the six leaderboard references together (quantize A, then exact product,
+    certificate and bound), in seconds; the peak of temporaries in MB per MB of input for both, outputs included.
+    """
+    x = torch.randn(4096, 4096, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    ours = _median(lambda: quantize(x), repeats) * 1e3
+    rows = [_figure("quantize 4096x4096 bf16", ours, "ms", _QUANTIZE_BAR_MS)]
+    for name, prepare in (("torchao", _torchao), ("ml_dtypes", _ml_dtypes)):
+        rows.append(_peer_row(name, prepare, x, ours, repeats))
+    problems = [_problem(*shape) for shape in LEADERBOARD]
+    seconds = _median(lambda: [_reference(*problem) for problem in problems], repeats)
+    rows.append(_figure("six leaderboard references", seconds, "s", _LEADERBOARD_BAR_S))
+    rows.append(_figure("quantize, temporaries", _peak(lambda: quantize(x)) / x.nbytes, "MB/MB", _TEMPORARIES_BAR))
+    worst = max(_peak(lambda p=problem: _reference(*p)) / _bytes(*problem) for problem in problems)
+    rows.append(_figure("leaderboard reference, temporaries", worst, "MB/MB", _TEMPORARIES_BAR))
+    return rows
+
+
+def _figure(name: str, value: float, unit: str, bar: float) -> dict[str, Any]:
+    return {"id": name, "value": value, "unit": unit, "bar": bar, "holds": value <= bar}
+
+
+def _peer_row(
+    name: str, prepare: Callable[[torch.Tensor], Callable[[], object]], x: torch.Tensor, ours: float, repeats: int
+) -> dict[str, Any]:
+    row = {"id": f"quantize 4096x4096 bf16, beside {name}", "value": ours, "unit": "ms"}
+    try:
+        installed = version(name)
+        with warnings.catch_warnings(), redirect_stderr(StringIO()):
+            warnings.simplefilter("ignore")
+            call = prepare(x)
+    except (PackageNotFoundError, ImportError):
+        return row | {"peer": f"{name}: not installed", "ratio": None}
+    theirs = _median(call, repeats) * 1e3
+    return row | {"peer": f"{name} {installed}: {theirs:.0f} ms", "ratio": theirs / ours}
+
+
+def _torchao(x: torch.Tensor) -> Callable[[], object]:
+    """torchao's eager EVEN quantizer: the same bytes."""
+    mx = importlib.import_module("torchao.prototype.mx_formats.mx_tensor")
+    return lambda: mx.to_mx(x, torch.float4_e2m1fn_x2, 32, scaling_mode=mx.ScaleCalculationMode.EVEN)
+
+
+def _ml_dtypes(x: torch.Tensor) -> Callable[[], object]:
+    """ml_dtypes has the element conversion alone; amax, scale, division and packing around it are numpy's."""
+    ml_dtypes = importlib.import_module("ml_dtypes")
+    np = importlib.import_module("numpy")
+    blocks = x.view(torch.int16).numpy().view(ml_dtypes.bfloat16).reshape(-1, 32)
+
+    def call() -> object:
+        values = blocks.astype(np.float32)
+        amax = np.abs(values).max(axis=1).view(np.int32)
+        field = np.clip((amax + 0x200000 >> 23) - 2, 1, 253)
+        values *= ((254 - field) << 23).astype(np.int32).view(np.float32)[:, None]
+        codes = values.astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+        return codes[:, 0::2] | codes[:, 1::2] << 4, field.astype(np.uint8)
+
+    return call
+
+
+def _problem(m: int, n: int, k: int) -> tuple[torch.Tensor, Quantized]:
+    generator = torch.Generator().manual_seed(m * n + k)
+    a = torch.randn(m, k, generator=generator).to(torch.bfloat16)
+    return a, quantize(torch.randn(n, k, generator=generator).to(torch.bfloat16))
+
+
+def _reference(a: torch.Tensor, weights: Quantized) -> object:
+    return expectation(*quantize(a), *weights)
+
+
+def _bytes(a: torch.Tensor, weights: Quantized) -> int:
+    return a.nbytes + weights.packed.nbytes + weights.scales.nbytes
+
+
+def _median(call: Callable[[], object], repeats: int) -> float:
+    call()
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def _peak(call: Callable[[], object]) -> int:
+    """The most bytes that torch's CPU allocator held at once for `call`, by the profiler's own record."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+            call()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    sizes = sorted((e["ts"], e["args"]["Bytes"]) for e in events if e.get("name") == "[memory]")
+    held = peak = 0
+    for _, size in sizes:
+        held += size
+        peak = max(peak, held)
+    return peak
