@@ -1,4 +1,4 @@
-"""Operand values worth trying, by AMD's operand type: the edges of each type, values near each other, and random bits."""
+"""Operand values worth trying, by AMD's operand type: its edges, values near each other, and random bits."""
 
 import random
 import re
@@ -17,8 +17,8 @@ INTEGERS = {
         0x001F0004, 0x00400000, 0x0C0B0A09, 0x03020100, 0x07060504,
     ),
     64: (
-        0, 1, 2, 31, 32, 63, 64, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000,
-        0x8000000000000001, 0xFFFFFFFF00000000, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF,
+        0, 1, 2, 31, 32, 63, 64, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF,
+        0x8000000000000000, 0x8000000000000001, 0xFFFFFFFF00000000, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF,
     ),
 }  # fmt: skip
 
@@ -28,8 +28,9 @@ def float_edges(f: Format) -> tuple[int, ...]:
     one = f.bias << f.mantissa_bits
     half, two = one - (1 << f.mantissa_bits), one + (1 << f.mantissa_bits)
     positive = [
-        0, 1, 2, f.mantissa_mask, f.mantissa_mask + 1, f.mantissa_mask + 2, half, half - 1, half + 1, one, one - 1, one + 1,
-        two, two - 1, one | f.quiet_bit, two | f.quiet_bit, two | f.quiet_bit >> 1, (2 * f.bias - 1) << f.mantissa_bits,
+        0, 1, 2, f.mantissa_mask, f.mantissa_mask + 1, f.mantissa_mask + 2, half, half - 1, half + 1, one, one - 1,
+        one + 1, two, two - 1, one | f.quiet_bit, two | f.quiet_bit, two | f.quiet_bit >> 1,
+        (2 * f.bias - 1) << f.mantissa_bits,
     ]  # fmt: skip
     if f.has_inf:
         positive += [f.inf - 1, f.inf, f.inf | 1, f.quiet_nan, f.quiet_nan | 1]

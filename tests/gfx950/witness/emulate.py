@@ -1,4 +1,4 @@
-"""One instruction on the emulator, from assembly text: LLVM assembles it, the emulator decodes, builds and executes it."""
+"""One instruction on the emulator, from assembly text: LLVM assembles it, the emulator decodes and executes it."""
 
 import contextlib
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ import numpy as np
 from assemble import machine_code
 from mxassay.gfx950.batch import Batch
 from mxassay.gfx950.decode import decode_one
+from mxassay.gfx950.faults import UnsupportedInstruction
 from mxassay.gfx950.floating import ignore_float_errors
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.memory import AddressSpace
@@ -45,6 +46,15 @@ def build(text: str, mode: Mode | None = None):
     if found is None:
         raise KeyError(inst.op)
     return found.build(inst, Context("witness", mode or Mode()))
+
+
+def refusal(text: str, mode: Mode | None = None) -> str | None:
+    """Why the emulator refuses this form of an operation it knows, or None."""
+    try:
+        build(text, mode)
+    except UnsupportedInstruction as error:
+        return error.why
+    return None
 
 
 def execute(text: str, machine: Machine, mode: Mode | None = None) -> Cohort:

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 from forms import LITERAL, SIMM16, Form, Operand
 from pcode import run
-from pcode_functions import FUNCTIONS
-from pcode_state import State, program_of
-from pcode_values import FORMATS, UndeterminedError, Value, is_nan, number_of, reinterpret, unsigned
+from pcode_state import State, program_of, texts
+from pcode_values import FORMATS, UndeterminedError, Value, is_nan, unsigned
 from variants import FLOATS, Variant
 
 LANES = 64
@@ -15,14 +14,14 @@ CROSS_LANE = ("V_READFIRSTLANE", "V_READLANE", "V_WRITELANE", "V_PERMLANE")
 # 16-bit results: what becomes of the register's other half, where the text is silent.
 # LLVM, GCNSubtarget::zeroesHigh16BitsOfDest, true on gfx9 ("mostly derived from experimentation").
 ZEROES_HIGH_HALF = frozenset(
-    f"V_{name}"
-    for name in (
-        "CVT_F16_F32 CVT_F16_U16 CVT_F16_I16 RCP_F16 RSQ_F16 SQRT_F16 LOG_F16 EXP_F16 SIN_F16 COS_F16 FLOOR_F16 CEIL_F16 "
-        "TRUNC_F16 RNDNE_F16 FRACT_F16 FREXP_MANT_F16 FREXP_EXP_I16_F16 LDEXP_F16 LSHLREV_B16 LSHRREV_B16 ASHRREV_I16 "
-        "ADD_U16 SUB_U16 SUBREV_U16 MUL_LO_U16 ADD_F16 SUB_F16 SUBREV_F16 MUL_F16 MAX_F16 MIN_F16 MAX_U16 MIN_U16 MAX_I16 "
-        "MIN_I16 MAD_LEGACY_F16 MAD_LEGACY_U16 MAD_LEGACY_I16 FMA_LEGACY_F16 DIV_FIXUP_LEGACY_F16"
-    ).split()
-)
+    {
+        "V_CVT_F16_F32", "V_CVT_F16_U16", "V_CVT_F16_I16", "V_RCP_F16", "V_RSQ_F16", "V_SQRT_F16", "V_LOG_F16",
+        "V_EXP_F16", "V_SIN_F16", "V_COS_F16", "V_FLOOR_F16", "V_CEIL_F16", "V_TRUNC_F16", "V_RNDNE_F16", "V_FRACT_F16",
+        "V_FREXP_MANT_F16", "V_FREXP_EXP_I16_F16", "V_LDEXP_F16", "V_LSHLREV_B16", "V_LSHRREV_B16", "V_ASHRREV_I16",
+        "V_ADD_U16", "V_SUB_U16", "V_SUBREV_U16", "V_MUL_LO_U16", "V_ADD_F16", "V_SUB_F16", "V_SUBREV_F16", "V_MUL_F16",
+        "V_MAX_F16", "V_MIN_F16", "V_MAX_U16", "V_MIN_U16", "V_MAX_I16", "V_MIN_I16",
+    }
+)  # fmt: skip
 # AMD's text zeroes the half for these, LLVM's table says gfx9 keeps it: nobody here has the card, so nobody decides.
 DISPUTED_HIGH_HALF = frozenset({"V_MAC_F16", "V_MADMK_F16", "V_MADAK_F16"})
 
@@ -69,11 +68,11 @@ def source_bits(form: Form, variant: Variant, source: Operand, index: int, wave:
     else:
         bits = wave.vgprs[source.slot][lane]
     width = 32 * source.words
+    picks_high = source.bits == 16 and variant.op_sel >> index & 1
     if form.encoding == "VOP3P" and not form.name.startswith(("V_MAD_MIX", "V_PK_MOV")):
         bits = packed(form, variant, source, index, bits)
-    elif form.encoding == "VOP3" and source.bits == 16 and variant.op_sel >> index & 1:
-        if not form.name.startswith(("V_CVT_SCALEF32", "V_CVT_SR", "V_CVT_PK_FP8", "V_CVT_PK_BF8")):
-            bits = bits >> 16 | bits << 16 & 0xFFFF0000
+    elif form.encoding == "VOP3" and picks_high and "OPSEL" not in texts()[form.name]:
+        bits = bits >> 16 | bits << 16 & 0xFFFF0000
     sign = 1 << (FORMATS[source.format].width if source.format in FLOATS else width) - 1
     absolute, negative = variant.abs >> index & 1, variant.neg >> index & 1
     if form.name.startswith("V_MAD_MIX"):
@@ -232,6 +231,3 @@ def scalar(form: Form, wave: WaveInput) -> WaveOutput:
     output.scc = state["SCC"].bits & 1
     output.masks["EXEC"] = state["EXEC"].bits, WHOLE
     return output
-
-
-__all__ = ["FUNCTIONS", "number_of", "reinterpret", "scalar", "vector"]

@@ -1,6 +1,7 @@
 """Every ALU instruction in every encoding, as assembly text with the operands in fixed registers.
 
-Operand types and widths come from AMD's machine-readable ISA (tinygrad's OPERANDS); whether gfx950 has a form, LLVM says.
+Operand types and widths come from AMD's machine-readable ISA (tinygrad's OPERANDS); whether gfx950 has a form, LLVM
+says.
 """
 
 import functools
@@ -46,7 +47,7 @@ MATRIX = ("MFMA", "SMFMAC", "ACCVGPR")
 
 @dataclass(frozen=True)
 class Operand:
-    """`slot` is the pseudocode's name (S0, S1, S2, D); `format` AMD's type ("f32", "pk2_f16", "m64"); `bits` its size."""
+    """`slot` is the pseudocode's name (S0, S1, S2, D); `format` AMD's type ("f32", "pk2_f16"); `bits` its size."""
 
     slot: str
     format: str

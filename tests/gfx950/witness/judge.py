@@ -18,9 +18,7 @@ from variants import Variant
 # Results AMD documents as approximate: compared within so many units in the last place (AMD CDNA4 ISA, V_RCP_F32:
 # "1 ULP accuracy", likewise V_RSQ, V_SQRT, V_EXP, V_LOG; the f16 and f64 forms are not tighter).
 APPROXIMATE = {
-    f"V_{op}_{fmt}": 1
-    for op in ("RCP", "RCP_IFLAG", "RSQ", "SQRT", "EXP", "LOG")
-    for fmt in ("F16", "F32", "F64")
+    f"V_{op}_{fmt}": 1 for op in ("RCP", "RCP_IFLAG", "RSQ", "SQRT", "EXP", "LOG") for fmt in ("F16", "F32", "F64")
 }
 
 
@@ -161,7 +159,9 @@ def compare_masks(want, wave, cohort, number, verdict) -> None:
             operands = {s: [hex(x) for x in v] for s, v in wave.vgprs.items()} if wave.vgprs else wave.sgprs
             lane = ((got ^ value) & care & -((got ^ value) & care)).bit_length() - 1
             shown = {s: (v[lane] if isinstance(v, list) and lane < len(v) else v) for s, v in operands.items()}
-            verdict.differences.append(f"wave {number} {name} got {got:#x}, AMD's text says {value:#x} (lane {lane}: {shown})")
+            verdict.differences.append(
+                f"wave {number} {name} got {got:#x}, AMD's text says {value:#x} (lane {lane}: {shown})"
+            )
 
 
 def judge_scalar(form: Form, count: int = 256) -> Verdict:

@@ -10,6 +10,7 @@ One call is one lane (or one scalar instruction). The result says which bits of 
 from fractions import Fraction
 
 import pcode_syntax as syntax
+from pcode_arithmetic import combine
 from pcode_functions import FUNCTIONS
 from pcode_state import CONSTANTS, NoWitnessError, State, program_of
 from pcode_syntax import TYPE
@@ -17,17 +18,11 @@ from pcode_values import (
     FORMATS,
     UndeterminedError,
     Value,
-    add,
     boolean,
     convert_float,
-    divide,
-    equal,
     is_nan,
-    less,
     make_float,
-    multiply,
     negate,
-    number_of,
     reinterpret,
     signed,
     unsigned,
@@ -311,75 +306,6 @@ def of_binary(n: syntax.Binary, state: State) -> Value:
     if n.operator == "==" and zero is not None:
         return boolean(not is_nan(left) and left.bits == (left.format.sign_bit if zero else 0))
     return combine(n.operator, left, evaluate(n.right, state))
-
-
-def combine(operator: str, a: Value, b: Value) -> Value:
-    if operator == "**":
-        return Value(a.kind, a.width, 0, 0, number_of(a) ** min(max(b.read(), -6000), 6000))
-    if a.is_float and b.is_float:
-        return combine_floats(operator, a, b)
-    if a.is_float or b.is_float:
-        raise TypeError(f"{a.kind} {operator} {b.kind}")
-    match operator:
-        case "<":
-            return boolean(a.read() < b.read())
-        case ">":
-            return boolean(a.read() > b.read())
-        case "<=":
-            return boolean(a.read() <= b.read())
-        case ">=":
-            return boolean(a.read() >= b.read())
-        case "==":
-            return boolean(a.read() == b.read())
-        case "!=" | "<>":
-            return boolean(a.read() != b.read())
-        case "<<":
-            return Value(a.kind, a.width, a.number << b.read())
-        case ">>":
-            return Value(a.kind, a.width, a.read() >> b.read())
-    kind, width = ("I" if a.kind == b.kind == "I" else "U"), max(a.width, b.width)
-    x, y = a.number, b.number
-    match operator:
-        case "+":
-            return Value(kind, width, x + y)
-        case "-":
-            return Value(kind, width, x - y)
-        case "*":
-            return Value(kind, width, x * y)
-        case "&":
-            return Value(kind, width, x & y)
-        case "|":
-            return Value(kind, width, x | y)
-        case "^":
-            return Value(kind, width, x ^ y)
-    raise NoWitnessError(f"integer operator {operator}")
-
-
-def combine_floats(operator: str, a: Value, b: Value) -> Value:
-    match operator:
-        case "+":
-            return add(a, b)
-        case "-":
-            return add(a, negate(b))
-        case "*":
-            return multiply(a, b)
-        case "/":
-            return divide(a, b)
-        case "<":
-            return boolean(less(a, b))
-        case ">":
-            return boolean(less(b, a))
-        case "<=":
-            return boolean(less(a, b) or equal(a, b))
-        case ">=":
-            return boolean(less(b, a) or equal(a, b))
-        case "==":
-            return boolean(equal(a, b))
-        case "!=":
-            return boolean(not equal(a, b))
-        case "<>":
-            return boolean(less(a, b) or less(b, a))
-    raise NoWitnessError(f"float operator {operator}")
 
 
 def of_conditional(n: syntax.Conditional, state: State) -> Value:

@@ -1,7 +1,8 @@
 """The named functions AMD's pseudocode calls and doesn't define, each with the reading we give it.
 
 A reading is given only where the name has one meaning (IEEE 754, the format's own definition) or where a public
-source of AMD says what happens; the others are in UNDEFINED with the reason, and an instruction that needs one has no witness.
+source of AMD says what happens; the others are in UNDEFINED with the reason, and an instruction that needs one has
+no witness.
 """
 
 import math
