@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from mxassay.errors import UnsupportedError
 from mxassay.gfx950.instruction import EXEC, M0, VCC, Instruction, Operand
+
+from mxassay.errors import UnsupportedError
 
 __all__ = ["Program", "UndecodableError", "decode_one", "decode_program"]
 
@@ -232,6 +233,6 @@ def _implicit(op: str, encoding: str, bits: dict[str, int], dst: list[Operand], 
         dst.append(Operand("s", EXEC, 2, 0, "exec", "m64"))
     if op == "s_setreg_imm32_b32":
         src.append(Operand("literal", 0, 1, bits["literal"], "literal", "b32"))
-    if "_lds_" in op and "load" in op or bits.get("lds"):
+    if ("_lds_" in op and "load" in op) or bits.get("lds"):
         dst.clear()
         src.append(Operand("s", M0, 1, 0, "m0", "b32"))

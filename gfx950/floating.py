@@ -1,0 +1,126 @@
+"""IEEE arithmetic where numpy alone is not enough: fused multiply-add, narrow formats, default NaNs, flushed denormals.
+
+Arrays of any shape; scalars are numpy scalars. Every function here is exact as its docstring says, for every input.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "bf16_to_f32", "canonical", "f32_to_bf16", "flush_f32", "fma_f32", "ignore_float_errors", "narrowed", "quiet_f32",
+    "sum_to_f32", "two_sum",
+]  # fmt: skip
+
+Floats = NDArray[Any]
+_DEFAULT_X86, _DEFAULT_AMD = np.uint32(0xFFC00000), np.uint32(0x7FC00000)
+
+
+class _Invalid:
+    """Set by numpy when an operation of this thread was invalid: the only time a default NaN can have been made."""
+
+    __slots__ = ("raised",)
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __call__(self, kind: str, flag: int) -> None:
+        self.raised = True
+
+
+_invalid = _Invalid()
+
+
+@contextmanager
+def ignore_float_errors() -> Iterator[None]:
+    """numpy's warnings off, invalid operations noted for `canonical`."""
+    with np.errstate(all="ignore", invalid="call", call=_invalid):
+        yield
+
+
+def canonical(result: Floats) -> Floats:
+    """`result` (float32, changed in place) with x86's default NaN 0xffc00000 turned into AMD's 0x7fc00000.
+
+    Costs nothing unless an operation was invalid since the last call. Inferred: no public source fixes AMD's NaN bits.
+    """
+    if _invalid.raised:
+        _invalid.raised = False
+        bits = result.view(np.uint32)
+        if isinstance(result, np.ndarray) and result.ndim:
+            np.copyto(bits, _DEFAULT_AMD, where=bits == _DEFAULT_X86)
+    return result
+
+
+def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """s, e with s = RN(a + b) and s + e = a + b exactly (Knuth), for finite a and b without overflow."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def narrowed(high: Floats, low: Floats) -> Floats:
+    """RNE to float32 of the exact value high + low, where high = RN64(high + low): no double rounding.
+
+    Rounds to odd in float64 first: 53 bits hold at least 2 more than float32's 24, so the second rounding is right
+    (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    """
+    bits = np.array(high, np.float64).view(np.int64)
+    even_inexact = (low != 0) & ((bits & 1) == 0) & np.isfinite(high)
+    if even_inexact.any():
+        away = (low > 0) == (bits >= 0)
+        # A zero sum has low == 0, so high is never zero here and the neighbours are one step of the bits away.
+        bits = bits + np.where(even_inexact, np.where(away, 1, -1), 0)
+    return bits.view(np.float64).astype(np.float32)
+
+
+def sum_to_f32(a: Floats, b: Floats) -> Floats:
+    """RNE to float32 of a + b for float64 a and b: one rounding."""
+    s = a + b
+    result = s.astype(np.float32)
+    if _tie_or_tiny(s, result):
+        return narrowed(*two_sum(a, b))
+    return result
+
+
+def _tie_or_tiny(s: Floats, result: Floats) -> bool:
+    """Whether some float64 lies where a rounding to float32 could have gone wrong twice: a tie of bits, or a denormal."""
+    ties = (s.view(np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
+    return bool(ties.any()) or bool((np.abs(result) < np.float32(2.0**-125)).any())
+
+
+def fma_f32(a: Floats, b: Floats, c: Floats) -> Floats:
+    """a * b + c in float32, rounded once (RNE). NaN and infinities as IEEE 754 has them."""
+    product = np.multiply(a, b, dtype=np.float64)  # 24 + 24 bits fit into 53, and the exponents too
+    return sum_to_f32(product, np.asarray(c, np.float64))
+
+
+def flush_f32(x: Floats) -> Floats:
+    """Denormals to zero of the same sign."""
+    bits = np.array(x, np.float32).view(np.uint32)
+    tiny = (bits & np.uint32(0x7F800000)) == 0
+    return np.where(tiny, bits & np.uint32(0x80000000), bits).view(np.float32)
+
+
+def quiet_f32(x: Floats) -> Floats:
+    """Signalling NaNs made quiet, payload kept."""
+    bits = np.asarray(x, np.float32).view(np.uint32)
+    nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    return np.where(nan, bits | np.uint32(0x00400000), bits).view(np.float32)
+
+
+def f32_to_bf16(x: Floats) -> NDArray[np.uint16]:
+    """float32 to bfloat16 bits, RNE; a NaN keeps its sign and upper payload and becomes quiet."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    rounded = (bits + (np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1)))) >> np.uint32(16)
+    nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    if nan.any():
+        rounded = np.where(nan, bits >> np.uint32(16) | np.uint32(0x40), rounded)
+    return rounded.astype(np.uint16)
+
+
+def bf16_to_f32(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """bfloat16 bits to float32, exactly."""
+    return (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)

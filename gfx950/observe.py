@@ -1,0 +1,42 @@
+"""Who watches a run: hooks that cost nothing when nobody does.
+
+With an observer, every step is wrapped; without one the wrapping does not exist. Memory operations ask
+`cohort.batch.observer` once.
+"""
+
+from typing import Protocol
+
+import numpy as np
+from mxassay.gfx950.instruction import Instruction
+from mxassay.gfx950.wave import Cohort, Mask
+from numpy.typing import NDArray
+
+__all__ = ["Access", "Observer"]
+
+
+class Access:
+    """One memory instruction's access, by lane.
+
+    `space` is "global", "lds", "scratch" or "scalar"; `address` int64 (waves, 64), or (waves, 1) for scalar loads: an
+    address in the space, in LDS within the workgroup; `mask` says which lanes take part; `size` in bytes; `kind` "load",
+    "store" or "atomic".
+    """
+
+    __slots__ = ("address", "kind", "mask", "size", "space")
+
+    def __init__(self, space: str, kind: str, address: NDArray[np.int64], size: int, mask: Mask) -> None:
+        self.space, self.kind, self.address, self.size, self.mask = space, kind, address, size, mask
+
+
+class Observer(Protocol):
+    """Methods are called in the order before, access (memory instructions only, once their addresses are known and checked
+    but before the data move), after. `barrier` is called when a workgroup's waves are all let through a barrier.
+    """
+
+    def before(self, cohort: Cohort, instruction: Instruction) -> None: ...
+
+    def access(self, cohort: Cohort, instruction: Instruction, access: Access) -> None: ...
+
+    def after(self, cohort: Cohort, instruction: Instruction) -> None: ...
+
+    def barrier(self, groups: NDArray[np.int64]) -> None: ...

@@ -1,0 +1,38 @@
+"""Data between lanes, and between lanes and scalars. Source: AMD CDNA4 ISA, "VOP1", "VOP3", "DS"."""
+
+import numpy as np
+from mxassay.gfx950.instruction import Instruction
+from mxassay.gfx950.operands import raw
+from mxassay.gfx950.registry import CERTAIN, Context, Step, semantics
+from mxassay.gfx950.scalarwise import scalar_destination, scalar_source
+from mxassay.gfx950.wave import Cohort
+
+
+@semantics("v_readfirstlane_b32", fidelity=CERTAIN, source="AMD CDNA4 ISA, V_READFIRSTLANE_B32")
+def _read_first(inst: Instruction, context: Context) -> Step:
+    """The lowest lane that is on, lane 0 when none is."""
+    read, write = raw(inst.src[0], inst, context), scalar_destination(inst.dst[0], "u32", inst, context)
+
+    def step(wv: Cohort) -> None:
+        lanes = np.broadcast_to(read(wv), wv.mask.shape)
+        write(wv, lanes[:, 0] if wv.full else lanes[np.arange(wv.count), wv.mask.argmax(axis=1)])
+
+    return step
+
+
+@semantics("v_readlane_b32", fidelity=CERTAIN, source="AMD CDNA4 ISA, V_READLANE_B32")
+def _read_lane(inst: Instruction, context: Context) -> Step:
+    read, write = raw(inst.src[0], inst, context), scalar_destination(inst.dst[0], "u32", inst, context)
+    select = scalar_source(inst.src[1], "u32", inst, context)
+    return lambda wv: write(wv, read(wv)[np.arange(wv.count), select(wv) & np.uint32(63)])
+
+
+@semantics("v_writelane_b32", fidelity=CERTAIN, source="AMD CDNA4 ISA, V_WRITELANE_B32", reads_dst=True)
+def _write_lane(inst: Instruction, context: Context) -> Step:
+    read, select = (scalar_source(operand, "u32", inst, context) for operand in inst.src[:2])
+    index = inst.dst[0].index
+
+    def step(wv: Cohort) -> None:
+        wv.v[index][np.arange(wv.count), select(wv) & np.uint32(63)] = read(wv)
+
+    return step

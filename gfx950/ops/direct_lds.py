@@ -1,0 +1,65 @@
+"""Loads from global memory straight into LDS. Source: AMD CDNA4 ISA, "Memory buffer load to LDS".
+
+Lane i's data go to LDS byte M0 + instruction offset + i * slot, where a slot is the access, at least a dword. M0 holds 18 bits
+here: 160 KiB need them. Lanes that EXEC has off leave their slot alone; a lane out of its buffer's range puts 0.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from mxassay.gfx950.access import Port, fetch, store
+from mxassay.gfx950.instruction import M0, Instruction
+from mxassay.gfx950.ops.global_memory import global_address, global_offset
+from mxassay.gfx950.ops.lds import LdsPort
+from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
+from mxassay.gfx950.transfer import SUFFIXES, Transfer
+from mxassay.gfx950.wave import Cohort, Mask
+from numpy.typing import NDArray
+
+__all__ = ["to_lds"]
+
+_M0_BITS = np.uint32((1 << 18) - 4)
+Addressed = Callable[[Cohort], tuple[NDArray[np.int64], Mask | None]]
+
+
+def to_lds(inst: Instruction, context: Context, transfer: Transfer, address: Addressed, fixed: int) -> Step:
+    """`address` gives each lane's address and the lanes in range (None: all that are on); `fixed` is the instruction's offset."""
+    slot = max(4, transfer.size)
+    port, lds = Port(inst, context, "load", transfer.size), LdsPort(inst, context, "store", slot)
+    places = np.arange(64, dtype=np.int64) * slot + fixed
+
+    def loaded(wv: Cohort) -> Iterator[tuple[list[NDArray[Any]], Mask | None]]:
+        on = None if wv.full else wv.mask
+        where, inside = address(wv)
+        if inside is not on and inside is not None:
+            yield [np.zeros((wv.count, 64), np.uint32)] * (slot // 4), (~inside if on is None else on & ~inside)
+        for spot in port.spots(wv, where, inside):
+            yield transfer.widened(fetch(spot, transfer.size)), spot[2]
+
+    def step(wv: Cohort) -> None:
+        to = (wv.s[M0] & _M0_BITS).astype(np.int64)[:, None] + places
+        for words, lanes in loaded(wv):
+            for target in lds.spots(wv, to, lanes):
+                store(target, slot, words)
+
+    return step
+
+
+def _global(transfer: Transfer) -> Build:
+    def build(inst: Instruction, context: Context) -> Step:
+        address = global_address(inst, context)
+        return to_lds(
+            inst, context, transfer, lambda wv: (address(wv), None if wv.full else wv.mask), global_offset(inst)
+        )
+
+    return build
+
+
+for _suffix in ("ubyte", "sbyte", "ushort", "sshort", "dword", "dwordx3", "dwordx4"):
+    define(
+        f"global_load_lds_{_suffix}",
+        _global(SUFFIXES["load"][_suffix]),
+        CERTAIN,
+        "AMD CDNA4 ISA, GLOBAL_LOAD_LDS_DWORD",
+    )

@@ -1,0 +1,93 @@
+"""A kernel as threaded code: blocks of ready-made steps by pc, built when first reached."""
+
+from dataclasses import dataclass
+
+from mxassay.gfx950.decode import Program
+from mxassay.gfx950.instruction import Instruction
+from mxassay.gfx950.registry import Context, End, Step, lookup
+from mxassay.gfx950.wave import Cohort
+
+__all__ = ["Block", "Threaded"]
+
+
+@dataclass(slots=True)
+class Block:
+    """Straight-line code. `instructions[i]` made `steps[i]`; `end` makes the next pc; `length` counts what runs, no-ops too.
+
+    `last` is the instruction that ends the block, or None where the block just runs into the next.
+    """
+
+    pc: int
+    instructions: tuple[Instruction, ...]
+    steps: tuple[Step, ...]
+    end: End
+    last: Instruction | None
+    length: int
+
+
+class Threaded:
+    """The blocks of a kernel under one context. `leaders` are the pcs of direct branches' targets, where blocks begin too."""
+
+    def __init__(self, program: Program, entry: int, size: int, context: Context) -> None:
+        self.program, self.entry, self.context = program, entry, context
+        self._blocks: dict[int, Block] = {}
+        self.leaders = {
+            inst.target for inst in program.walk(entry, size) if inst.encoding == "SOPP" and "branch" in inst.op
+        }
+
+    def block(self, pc: int) -> Block:
+        """The block that begins at `pc`. Raises `UnsupportedInstruction` for what nobody taught us."""
+        found = self._blocks.get(pc)
+        if found is None:
+            found = self._blocks[pc] = self._build(pc)
+        return found
+
+    def _build(self, pc: int) -> Block:
+        instructions: list[Instruction] = []
+        steps: list[Step] = []
+        length, at = 0, pc
+        while True:
+            inst = self.program.at(at)
+            known = lookup(inst.op)
+            if known is None:
+                self.context.refuse(inst, "no semantics")
+            length += 1
+            made = known.build(inst, self.context)
+            if known.ends:
+                assert made is not None
+                end: End = made  # type: ignore[assignment]
+                return Block(pc, tuple(instructions), tuple(steps), self._watched_end(end, inst), inst, length)
+            if made is not None or self.context.observer:
+                instructions.append(inst)
+                steps.append(self._watched(made, inst))  # type: ignore[arg-type]
+            at = inst.next_pc
+            if at in self.leaders:
+                following = at
+                return Block(pc, tuple(instructions), tuple(steps), lambda _: following, None, length)
+
+    def _watched(self, step: Step | None, inst: Instruction) -> Step:
+        observer = self.context.observer
+        if observer is None:
+            assert step is not None
+            return step
+
+        def watched(cohort: Cohort) -> None:
+            observer.before(cohort, inst)
+            if step is not None:
+                step(cohort)
+            observer.after(cohort, inst)
+
+        return watched
+
+    def _watched_end(self, end: End, inst: Instruction) -> End:
+        observer = self.context.observer
+        if observer is None:
+            return end
+
+        def watched(cohort: Cohort) -> object:
+            observer.before(cohort, inst)
+            outcome = end(cohort)
+            observer.after(cohort, inst)
+            return outcome
+
+        return watched  # type: ignore[return-value]
