@@ -50,6 +50,10 @@ def packing_rows(row, k, R, K):
     return {"byte": row * (K // 2) + k // 2, "nibble": k % 2}
 
 
+def packing_planes(plane, row, k, R, K):
+    return {"byte": (plane * R + row) * (K // 2) + k // 2, "nibble": k % 2}
+
+
 def weight(n, kb, N, KB):
     return {"offset": (n // 16) * 16 * KB + (kb // 32) * 512 + ((kb % 32) // 16) * 256 + (n % 16) * 16 + kb % 16}
 
@@ -97,6 +101,7 @@ CASES = [
     Case("PACKING", (2,), (2,), packing),
     Case("PACKING", (96,), (96,), packing),
     Case("PACKING", (5, 64), (5, 64), packing_rows),
+    Case("PACKING", (3, 4, 10), (3, 4, 10), packing_planes),
     Case("WEIGHT_PRESHUFFLE", (16, 32), (16, 32), weight),
     Case("WEIGHT_PRESHUFFLE", (16, 96), (16, 96), weight),
     Case("WEIGHT_PRESHUFFLE", (48, 32), (48, 32), weight),
