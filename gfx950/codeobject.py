@@ -181,12 +181,11 @@ def _require_gfx950(elf: Elf) -> None:
 
 
 def _metadata(elf: Elf) -> tuple[str, dict[str, KernelMetadata]]:
-    target, described = "", {}
-    for name, kind, body in elf.notes:
-        if (name, kind) == (NOTE_NAME, NOTE_KIND):
-            target, kernels = read_metadata(body)
-            described.update({kernel.symbol: kernel for kernel in kernels})
-    return target, described
+    bodies = list(dict.fromkeys(body for name, kind, body in elf.notes if (name, kind) == (NOTE_NAME, NOTE_KIND)))
+    if len(bodies) > 1:
+        raise CodeObjectError(f"a code object must hold one metadata note, not {len(bodies)}; the file is damaged")
+    target, kernels = read_metadata(bodies[0]) if bodies else ("", ())
+    return target, {kernel.symbol: kernel for kernel in kernels}
 
 
 def _kernels(elf: Elf, described: dict[str, KernelMetadata]) -> dict[str, KernelCode]:

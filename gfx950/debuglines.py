@@ -21,7 +21,8 @@ class DebugLines:
 
     @cached_property
     def _rows(self) -> list[tuple[int, tuple[str, int] | None]]:
-        if self._elf.section(".debug_line") is None or self._elf.section(".debug_info") is None:
+        # Decompression has no bound that a small file could not exceed.
+        if self._elf.section(".debug_line") is None or any(section.compressed for section in self._elf.sections):
             return []
         try:
             with warnings.catch_warnings():

@@ -8,9 +8,13 @@ import struct
 from dataclasses import dataclass
 
 from mxassay.gfx950.elf import CodeObjectError
+from mxassay.gfx950.metadata import MAX_KERNARG_BYTES
 
 DESCRIPTOR_BYTES = 64
 MAX_USER_SGPRS = 16
+# LLVM PR #116309 (160 KiB of LDS); GCNSubtarget.h getMaxWaveScratchSize: 8,191 KiB a wave of 64 lanes.
+MAX_LDS_BYTES = 160 * 1024
+MAX_SCRATCH_BYTES = 8191 * 1024 // 64
 _FORM = struct.Struct("<III4xq20xIIIHH4x")
 
 # (bit of kernel_code_properties, name, SGPRs), in the order in which they are laid out from s0.
@@ -100,6 +104,11 @@ def read_descriptor(data: bytes) -> Descriptor:
     def field(word: int, low: int, width: int = 1) -> int:
         return word >> low & ((1 << width) - 1)
 
+    for name, size, most in (("LDS", lds, MAX_LDS_BYTES), ("scratch a lane", scratch, MAX_SCRATCH_BYTES)):
+        if size > most:
+            raise CodeObjectError(f"{name} must take at most {most} bytes, not {size}; gfx950 has no more")
+    if kernarg > MAX_KERNARG_BYTES:
+        raise CodeObjectError(f"the kernarg segment must take at most {MAX_KERNARG_BYTES} bytes, not {kernarg}")
     if field(properties, _WAVEFRONT32):
         raise CodeObjectError("the wavefront size must be 64, not 32; gfx950 has wave64 only")
     count, layout = field(rsrc2, 1, 5), []

@@ -14,12 +14,15 @@ PT_LOAD, PT_NOTE = 1, 4
 PF_X = 1
 SHT_SYMTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 2, 4, 7, 8, 9, 11
 SHN_UNDEF = 0
+SHF_COMPRESSED = 0x800
 EM_X86_64, EM_CUDA, EM_AARCH64, EM_AMDGPU = 62, 190, 183, 224
 _MACHINES = {EM_X86_64: "x86-64", EM_CUDA: "an NVIDIA GPU (cubin)", EM_AARCH64: "AArch64", 247: "BPF"}
 
 # Declared policy: the largest real gfx950 code objects hold some MiB; a table beyond these counts is damage.
 MAX_FILE_BYTES = 1 << 30
 MAX_TABLE_ENTRIES = 1 << 16
+MAX_NAME_BYTES = 1 << 14
+MAX_NOTES = 64
 MAX_IMAGE_BYTES = 1 << 28
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -53,6 +56,7 @@ class Section:
     size: int
     link: int
     entry_size: int
+    compressed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,33 +167,30 @@ def _table(data: bytes, offset: int, entry: int, count: int, form: struct.Struct
 
 
 def _segments(data: bytes, offset: int, entry: int, count: int) -> tuple[list[Segment], list[tuple[int, int]]]:
-    loads: list[Segment] = []
-    notes: list[tuple[int, int]] = []
-    for kind, flags, start, vaddr, _, size, memory, _ in _table(
-        data, offset, entry, count, _SEGMENT, "the program header table"
-    ):
-        if kind == PT_NOTE:
-            _span(data, start, size, "a note segment")
-            notes.append((start, size))
-        if kind != PT_LOAD:
-            continue
+    rows = _table(data, offset, entry, count, _SEGMENT, "the program header table")
+    notes = [(start, size) for kind, _, start, _, _, size, _, _ in rows if kind == PT_NOTE]
+    loads = sorted(
+        (vaddr, memory, start, size, flags) for kind, flags, start, vaddr, _, size, memory, _ in rows if kind == PT_LOAD
+    )
+    for start, size in notes:
+        _span(data, start, size, "a note segment")
+    for vaddr, memory, start, size, _ in loads:
         _span(data, start, size, f"the segment at address {vaddr:#x}")
         if memory < size:
-            raise CodeObjectError(
-                f"the segment at address {vaddr:#x} must take at least its {size} file bytes, not {memory}"
-            )
-        loads.append(Segment(vaddr, data[start : start + size], memory, bool(flags & PF_X)))
-    loads.sort(key=lambda segment: segment.vaddr)
+            raise CodeObjectError(f"the segment at address {vaddr:#x} must take its {size} file bytes, not {memory}")
     for low, high in pairwise(loads):
-        if low.vaddr + low.memory_size > high.vaddr:
+        if low[0] + low[1] > high[0]:
             raise CodeObjectError(
-                f"segments must not overlap, but {low.vaddr:#x} and {high.vaddr:#x} do; the file is damaged"
+                f"segments must not overlap, but {low[0]:#x} and {high[0]:#x} do; the file is damaged"
             )
-    if loads:
-        extent = loads[-1].vaddr + loads[-1].memory_size - loads[0].vaddr
-        if extent > MAX_IMAGE_BYTES:
-            raise CodeObjectError(f"the loaded image must take at most {MAX_IMAGE_BYTES} bytes, not {extent}")
-    return loads, notes
+    extent = loads[-1][0] + loads[-1][1] - loads[0][0] if loads else 0
+    if extent > MAX_IMAGE_BYTES:
+        raise CodeObjectError(f"the loaded image must take at most {MAX_IMAGE_BYTES} bytes, not {extent}")
+    segments = [
+        Segment(vaddr, data[start : start + size], memory, bool(flags & PF_X))
+        for vaddr, memory, start, size, flags in loads
+    ]
+    return segments, notes
 
 
 def _sections(data: bytes, offset: int, entry: int, count: int, names_at: int) -> list[Section]:
@@ -198,13 +199,11 @@ def _sections(data: bytes, offset: int, entry: int, count: int, names_at: int) -
         if kind not in (0, SHT_NOBITS):
             _span(data, start, size, f"section {index}")
     if rows and names_at >= len(rows):
-        raise CodeObjectError(
-            f"the section of section names must be below {len(rows)}, not {names_at}; the file is damaged"
-        )
+        raise CodeObjectError(f"the section of names must be below {len(rows)}, not {names_at}; the file is damaged")
     names = _bytes_of(data, rows[names_at]) if rows else b""
     return [
-        Section(_name(names, name, "a section"), kind, vaddr, start, size, link, step)
-        for name, kind, _, vaddr, start, size, link, _, _, step in rows
+        Section(_name(names, name, "a section"), kind, vaddr, start, size, link, step, bool(flags & SHF_COMPRESSED))
+        for name, kind, flags, vaddr, start, size, link, _, _, step in rows
     ]
 
 
@@ -215,16 +214,17 @@ def _bytes_of(data: bytes, row: tuple[int, ...]) -> bytes:
 def _name(table: bytes, offset: int, what: str) -> str:
     if not offset:
         return ""
-    end = table.find(b"\0", offset)
-    if offset >= len(table) or end < 0:
+    end = table.find(b"\0", offset, offset + MAX_NAME_BYTES)
+    if end < 0:
         raise CodeObjectError(
-            f"the name of {what} must lie inside its string table of {len(table)} bytes, not at {offset}"
+            f"the name of {what} must end inside its table of {len(table)} bytes, within {MAX_NAME_BYTES} from {offset}"
         )
     return table[offset:end].decode("utf-8", "replace")
 
 
 def _symbols(data: bytes, sections: list[Section], kind: int) -> list[Symbol]:
     found: list[Symbol] = []
+    _budget(sections, kind, _SYMBOL.size, "symbols")
     for section in sections:
         if section.kind != kind:
             continue
@@ -242,8 +242,16 @@ def _symbols(data: bytes, sections: list[Section], kind: int) -> list[Symbol]:
     return found
 
 
+def _budget(sections: list[Section], kind: int, entry: int, what: str) -> None:
+    """Sections may share bytes, so the file's size doesn't bound their number of entries."""
+    total = sum(section.size // entry for section in sections if section.kind == kind)
+    if total > MAX_TABLE_ENTRIES:
+        raise CodeObjectError(f"a file must hold at most {MAX_TABLE_ENTRIES} {what}, not {total}; it is damaged")
+
+
 def _relocations(data: bytes, sections: list[Section]) -> list[Relocation]:
     found: list[Relocation] = []
+    _budget(sections, SHT_RELA, _RELA.size, "relocations")
     for section in sections:
         if section.kind == SHT_REL and section.size:
             raise CodeObjectError(
@@ -261,6 +269,8 @@ def _relocations(data: bytes, sections: list[Section]) -> list[Relocation]:
 
 def _notes(data: bytes, spans: list[tuple[int, int]]) -> list[tuple[str, int, bytes]]:
     notes: list[tuple[str, int, bytes]] = []
+    if len(spans) > MAX_NOTES:
+        raise CodeObjectError(f"a file must hold at most {MAX_NOTES} note sections, not {len(spans)}; it is damaged")
     for start, size in dict.fromkeys(spans):
         at, end = start, start + size
         while at + _NOTE.size <= end:

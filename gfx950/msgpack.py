@@ -12,7 +12,7 @@ Value: TypeAlias = "bool | int | float | str | bytes | list[Value] | dict[Value,
 
 # Declared policy: metadata of real code objects nests 5 deep and holds some thousand values a kernel.
 MAX_DEPTH = 16
-MAX_VALUES = 1 << 20
+MAX_VALUES = 1 << 18
 
 _NUMBERS = {
     0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q",

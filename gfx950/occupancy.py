@@ -16,8 +16,10 @@ LDS_FILE, LDS_GRANULE = 160 * 1024, 1280
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """`waves` a SIMD (the fullest of the four) and `groups` a compute unit. `limits` holds the waves a SIMD each resource
-    alone would allow; `limited_by` names the scarcest, "waves" where the hardware's maximum of 8 is reached.
+    """`waves` a SIMD (the fullest of the four) and `groups` a compute unit.
+
+    `limits` holds the waves a SIMD that each resource alone would allow; `limited_by` names the scarcest: "waves" where
+    the hardware's maximum of 8 is reached, "workgroup size" where another whole workgroup doesn't fit.
     """
 
     waves: int
@@ -32,8 +34,8 @@ class Occupancy:
 def occupancy_of(kernel: KernelCode, workgroup_size: int | None = None, lds_bytes: int | None = None) -> Occupancy:
     """The occupancy of `kernel` in workgroups of `workgroup_size` work-items with `lds_bytes` of LDS each.
 
-    The kernel's greatest workgroup and its static LDS are the defaults. Not counted: what the scratch memory, the caches or
-    other kernels on the same unit allow.
+    The kernel's greatest workgroup and its static LDS are the defaults. Not counted: scratch memory, and other kernels
+    on the same unit.
     """
     size = kernel.max_flat_workgroup_size if workgroup_size is None else workgroup_size
     waves_per_group = max(1, -(-size // 64))

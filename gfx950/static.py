@@ -14,7 +14,7 @@ from mxassay.gfx950.occupancy import Occupancy, occupancy_of
 __all__ = ["MemoryUse", "OpcodeUse", "StaticReport", "report_of"]
 
 _MEMORY = re.compile(r"(s_buffer|s|buffer|global|flat|scratch|ds)_(load|store|read|write|atomic)(2?)(?:st64)?_?(.*)")
-_WIDTH = re.compile(r"[us]?(byte|short)|(dword)(?:x(\d+))?|[bui](8|16|32|64|96|128)(?!\d)")
+_WIDTH = re.compile(r"[us]?(byte|short)|(dword)(?:x(\d+))?|[buif](8|16|32|64|96|128)(?!\d)")
 _FIXED = {"byte": 8, "short": 16}
 _CLASSES: tuple[tuple[str, Callable[[Instruction], bool]], ...] = (
     ("matrix", lambda i: i.op.startswith(("v_mfma", "v_smfmac"))),
@@ -31,7 +31,7 @@ _CLASSES: tuple[tuple[str, Callable[[Instruction], bool]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class OpcodeUse:
-    """An opcode in one encoding, how often it stands in the code, and why one of its uses is refused (None: none is)."""
+    """An opcode in one encoding, how often it occurs, and why one of its uses is refused (None: none is)."""
 
     op: str
     encoding: str
@@ -41,7 +41,7 @@ class OpcodeUse:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Memory instructions of one kind: `space` buffer, global, flat, scratch, LDS or scalar; `bits` a lane (0: not fixed)."""
+    """Memory instructions of one kind: `space` buffer, global, flat, scratch, LDS or scalar; `bits` a lane."""
 
     space: str
     action: str
@@ -54,8 +54,8 @@ class MemoryUse:
 class StaticReport:
     """The static figures of one kernel. Instruction counts are of reachable code, each instruction once.
 
-    `vgprs`, `agprs`, `sgprs` are what the compiler says it uses, else the descriptor's allocation; spills are registers,
-    None where the file doesn't say. `unseen` counts jumps that can't be followed and reached bytes that don't decode.
+    `vgprs`, `agprs`, `sgprs` are what the metadata says the kernel uses, else the descriptor's allocation; spills are
+    registers, None where the file doesn't say. `unseen` counts jumps not followed and bytes that don't decode.
     """
 
     kernel: str
@@ -116,9 +116,9 @@ def report_of(
 ) -> StaticReport:
     """The static report of `kernel`.
 
-    why_not: says of a decoded instruction why the emulator refuses it, None when it runs it (`registry.supported` is such
-    a function). workgroup_size, lds_bytes: of the launch, for the occupancy; the kernel's greatest workgroup and its static
-    LDS by default.
+    why_not: says why the emulator refuses an instruction, None when it runs it (`registry.supported` is one such).
+    workgroup_size, lds_bytes: of the launch, for the occupancy; the kernel's greatest workgroup and its static LDS by
+    default.
     """
     flow = flow_of(kernel)
     found = list(flow.instructions.values())
@@ -128,6 +128,9 @@ def report_of(
     memory = Counter(use for inst in found if (use := _memory(inst)) is not None)
     matrices = [matrix for inst in found if (matrix := footprint_of(inst).matrix) is not None]
     meta = kernel.metadata
+    vgprs, agprs = kernel.vgprs, kernel.agprs
+    if meta and meta.vgpr_count is not None and meta.agpr_count is not None:
+        vgprs, agprs = meta.vgpr_count - meta.agpr_count, meta.agpr_count
     return StaticReport(
         kernel=kernel.name,
         instructions=len(found),
@@ -139,8 +142,8 @@ def report_of(
             for (op, encoding), count in sorted(uses.items())
         ),
         matrix_passes=sum(matrix.passes for matrix in matrices),
-        vgprs=kernel.vgprs if meta is None or meta.vgpr_count is None else meta.vgpr_count - (meta.agpr_count or 0),
-        agprs=kernel.agprs if meta is None or meta.agpr_count is None else meta.agpr_count,
+        vgprs=vgprs,
+        agprs=agprs,
         sgprs=kernel.sgprs if meta is None or meta.sgpr_count is None else meta.sgpr_count,
         vgpr_spills=meta.vgpr_spill_count if meta else None,
         sgpr_spills=meta.sgpr_spill_count if meta else None,
@@ -166,10 +169,12 @@ def _memory(inst: Instruction) -> tuple[str, str, int, bool] | None:
         return None
     space = {"ds": "LDS", "s": "scalar", "s_buffer": "scalar"}.get(parts[1], parts[1])
     action = {"read": "load", "write": "store"}.get(parts[2], parts[2])
-    return space, action, _bits(parts[4]) * (2 if parts[3] else 1), footprint_of(inst).lds_dma
+    return space, action, _bits(action, parts[4]) * (2 if parts[3] else 1), footprint_of(inst).lds_dma
 
 
-def _bits(suffix: str) -> int:
+def _bits(action: str, suffix: str) -> int:
+    if action == "atomic" and not suffix.endswith(("32", "64")):
+        return 64 if suffix.endswith("_x2") else 32
     width = _WIDTH.search(suffix)
     if width is None:
         return 0
