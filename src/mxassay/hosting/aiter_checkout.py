@@ -1,0 +1,168 @@
+"""Makes an aiter checkout importable on a machine without ROCm.
+
+Nothing in the checkout is edited. aiter runs in its Triton-only mode; an import hook adds what that mode leaves out:
+names of the package (`aiter.dtypes`, `aiter.QuantType`, ...) found where the checkout defines them, `aiter.gemm_a4w4`
+served by the prebuilt code objects, and for every operator that takes a compiler an error that names it.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mxassay.errors import UnsupportedError
+from mxassay.hosting.aiter_compiled import UnsupportedAttributeError, compile_ops
+from mxassay.hosting.aiter_moves import MOVED_NAMES, MovedModules, add_moved_names
+from mxassay.hosting.aiter_names import AiterCheckout
+from mxassay.hosting.rocm_standin import environment_for_aiter, make_rocm_root
+
+NOTE = "aiter runs in its Triton-only mode without ROCm; gemm_a4w4 is served by its prebuilt gfx950 code objects"
+
+_COMPILER_FOLDER = Path("aiter") / "jit" / "utils"
+
+
+class _Hook(importlib.abc.MetaPathFinder):
+    """Finds aiter's modules in the checkout and changes three of them as they load."""
+
+    def __init__(self, checkout: AiterCheckout) -> None:
+        self.checkout = checkout
+        self.changes: dict[str, Callable[[types.ModuleType], None]] = {
+            "aiter": self._add_exports,
+            **dict.fromkeys(MOVED_NAMES, add_moved_names),
+        }
+        self.after: dict[str, Callable[[types.ModuleType], None]] = {"aiter.jit.core": _refuse_to_compile}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname == "aiter.ops.gemm_op_a4w4":
+            return importlib.machinery.ModuleSpec(fullname, _Served(self.checkout.path))
+        if fullname not in self.changes and fullname not in self.after:
+            return None
+        search = [str(self.checkout.path)] if fullname == "aiter" else path
+        spec = importlib.machinery.PathFinder.find_spec(fullname, search)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Changed(spec.loader, self.changes.get(fullname), self.after.get(fullname))
+        return spec
+
+    def _add_exports(self, module: types.ModuleType) -> None:
+        exports: dict[str, str] = {}
+
+        def find(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(f"module 'aiter' has no attribute {name!r}")
+            exports.update(exports or self.checkout.exports())
+            if name not in exports:
+                raise AttributeError(f"module 'aiter' has no attribute {name!r}")
+            source = exports[name]
+            try:
+                value = _from(source, name)
+            except ImportError as error:
+                raise UnsupportedAttributeError(
+                    f"aiter.{name} must import from {source.rstrip(':')}, not need {error.name or error}; "
+                    "install it, or leave this name out"
+                ) from error
+            setattr(module, name, value)
+            return value
+
+        module.__getattr__ = find  # type: ignore[method-assign]
+
+
+def _from(source: str, name: str) -> Any:
+    if source.endswith(":"):
+        return importlib.import_module(source[:-1])
+    return getattr(importlib.import_module(source), name)
+
+
+def _refuse_to_compile(module: types.ModuleType) -> None:
+    module.compile_ops = compile_ops  # type: ignore[attr-defined]
+
+
+class _Changed(importlib.abc.Loader):
+    """A loader that changes its module before it runs, after it ran, or both."""
+
+    def __init__(
+        self,
+        loader: importlib.abc.Loader,
+        before: Callable[[types.ModuleType], None] | None,
+        after: Callable[[types.ModuleType], None] | None,
+    ) -> None:
+        self.loader, self.before, self.after = loader, before, after
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        if self.before is not None:
+            self.before(module)
+        self.loader.exec_module(module)
+        if self.after is not None:
+            self.after(module)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)  # get_source and the like, for tracebacks and for Triton
+
+
+class _Served(importlib.abc.Loader):
+    """Loads our `aiter.ops.gemm_op_a4w4`."""
+
+    def __init__(self, checkout: Path) -> None:
+        self.checkout = checkout
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        from mxassay.hosting.aiter_gemm import make_module
+
+        return make_module(self.checkout)
+
+    def exec_module(self, module: types.ModuleType) -> None: ...
+
+
+def install_aiter(path: "str | os.PathLike[str]") -> AiterCheckout:
+    """Make the checkout at `path` this process's `aiter`. The Triton driver must already say gfx950.
+
+    Sets environment variables, extends `sys.path` and adds an import hook, for the rest of the process.
+
+    Raises:
+        ContractError: no checkout there.
+        UnsupportedError: another aiter is already imported.
+    """
+    checkout = AiterCheckout(path)
+    _require_no_other(checkout)
+    os.environ.update(environment_for_aiter(make_rocm_root()))
+    sys.path.insert(0, str(checkout.path))
+    sys.path.append(str(checkout.path / _COMPILER_FOLDER))  # aiter's modules import their neighbours by bare names
+    sys.meta_path.insert(0, _Hook(checkout))
+    sys.meta_path.append(MovedModules(checkout))
+    return checkout
+
+
+@contextmanager
+def aiter_checkout(path: "str | os.PathLike[str]") -> Iterator[AiterCheckout]:
+    """Like `install_aiter`, and undone at the end: environment, search path, hook and every loaded aiter module."""
+    environment, search, hooks = dict(os.environ), list(sys.path), list(sys.meta_path)
+    modules = set(sys.modules)
+    try:
+        yield install_aiter(path)
+    finally:
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.path[:], sys.meta_path[:] = search, hooks
+        for name in set(sys.modules) - modules:
+            if name.split(".")[0] == "aiter":
+                del sys.modules[name]
+
+
+def _require_no_other(checkout: AiterCheckout) -> None:
+    loaded = sys.modules.get("aiter")
+    file = getattr(loaded, "__file__", None)
+    if loaded is not None and (file is None or checkout.path not in Path(file).resolve().parents):
+        raise UnsupportedError(
+            f"aiter must come from {checkout.path}, not be imported already from {file}; start a new process"
+        )

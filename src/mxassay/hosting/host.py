@@ -1,0 +1,72 @@
+"""The whole host in one context: Triton and `device="cuda"` on the emulated card, and perhaps an aiter checkout."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mxassay.gfx950.driver import emulated
+from mxassay.gfx950.hostmemory import HostMemory
+from mxassay.hosting.aiter_checkout import NOTE as AITER_NOTE
+from mxassay.hosting.aiter_checkout import aiter_checkout
+from mxassay.hosting.cuda_on_host import NOTE, CudaOnHost, cuda_on_host
+from mxassay.hosting.launch_log import LaunchLog, recorded
+
+if TYPE_CHECKING:
+    from mxassay.gfx950.dispatch import Options
+    from mxassay.gfx950.driver import EmulatedDriver
+
+
+@dataclass(frozen=True)
+class Host:
+    """An open host: the function mode, the driver, the log of launches, and what to tell the user."""
+
+    cuda: CudaOnHost
+    driver: "EmulatedDriver"
+    log: LaunchLog
+    notes: tuple[str, ...]
+
+
+@contextmanager
+def emulated_host(checkout: "str | os.PathLike[str] | None" = None, options: "Options | None" = None) -> Iterator[Host]:
+    """Run code written for a card: Triton kernels and prebuilt code objects execute on the emulated MI355X.
+
+    Args:
+        checkout: root of an aiter checkout to import as `aiter`.
+        options: of every launch; see `mxassay.gfx950.dispatch.Options`.
+
+    Raises:
+        ContractError, UnsupportedError: from the checkout.
+    """
+    with ExitStack() as stack:
+        driver = stack.enter_context(emulated(options))
+        # A program that asks Triton for the device wants the one its own tensors say they are on.
+        driver.get_active_torch_device = lambda: torch.device("cuda", 0)  # type: ignore[method-assign]
+        driver.get_device_interface = lambda: torch.cuda  # type: ignore[method-assign]
+        log = stack.enter_context(recorded(LaunchLog()))
+        stack.enter_context(_arguments_read_as_host_memory())
+        cuda = stack.enter_context(cuda_on_host())
+        notes = [NOTE]
+        if checkout is not None:
+            stack.enter_context(aiter_checkout(checkout))
+            notes.append(AITER_NOTE)
+        yield Host(cuda, driver, log, tuple(notes))
+
+
+@contextmanager
+def _arguments_read_as_host_memory() -> Iterator[None]:
+    """The emulator asks tensors for their device; there they must say where their bytes are, not what programs see."""
+    original = HostMemory.address_of
+
+    def address_of(memory: HostMemory, name: str, value: Any) -> int:
+        with torch._C.DisableTorchFunction():
+            return original(memory, name, value)
+
+    HostMemory.address_of = address_of  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        HostMemory.address_of = original  # type: ignore[method-assign]

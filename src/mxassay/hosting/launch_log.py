@@ -1,0 +1,96 @@
+"""What ran on the emulated card: one line a kernel, for the summary at the end of `mxassay run`."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mxassay.errors import UnsupportedError
+from mxassay.gfx950.dispatch import Kernel
+
+
+@dataclass
+class KernelLines:
+    """Totals of one kernel: launches, workgroups, instructions of waves, seconds, and what stopped it."""
+
+    kernel: str
+    launches: int = 0
+    workgroups: int = 0
+    wave_instructions: int = 0
+    seconds: float = 0.0
+    faults: list[str] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
+
+
+@dataclass
+class LaunchLog:
+    """Totals by kernel name, in the order of first launch."""
+
+    kernels: dict[str, KernelLines] = field(default_factory=dict)
+
+    @property
+    def launches(self) -> int:
+        return sum(line.launches for line in self.kernels.values())
+
+    @property
+    def faults(self) -> list[str]:
+        return [fault for line in self.kernels.values() for fault in line.faults]
+
+    @property
+    def unsupported(self) -> list[str]:
+        return [text for line in self.kernels.values() for text in line.unsupported]
+
+    def line(self, kernel: str) -> KernelLines:
+        """The totals of `kernel`, made on first sight."""
+        return self.kernels.setdefault(kernel, KernelLines(kernel))
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Plain JSON types, one dictionary a kernel."""
+        return [asdict(line) for line in self.kernels.values()]
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        if not self.kernels:
+            return "mxassay: no kernel was launched on the emulated card"
+        total = sum(line.wave_instructions for line in self.kernels.values())
+        seconds = sum(line.seconds for line in self.kernels.values())
+        head = (
+            f"mxassay: {self.launches} launches of {len(self.kernels)} kernels on the emulated gfx950, {total:,} wave "
+            f"instructions, {seconds:.1f} s"
+        )
+        lines = [head]
+        for line in self.kernels.values():
+            lines.append(f"  {line.launches:5} x {line.kernel}  {line.workgroups:,} workgroups, {line.seconds:.2f} s")
+        for word, found in (("fault", self.faults), ("unsupported", self.unsupported)):
+            lines += [f"  {word}: {text}" for text in found]
+        if not self.faults and not self.unsupported:
+            lines.append("  no faults")
+        return "\n".join(lines)
+
+
+@contextmanager
+def recorded(log: LaunchLog) -> Iterator[LaunchLog]:
+    """Write every launch inside the block into `log`, whoever makes it."""
+    original = Kernel.run
+
+    def run(kernel: Kernel, memory: Any, grid: Any, block: Any, kernarg: bytes, **options: Any) -> Any:
+        line = log.line(kernel.code.name)
+        line.launches += 1
+        line.workgroups += grid[0] * grid[1] * grid[2]
+        started = time.perf_counter()
+        try:
+            counts = original(kernel, memory, grid, block, kernarg, **options)
+        except Exception as error:
+            (line.unsupported if isinstance(error, UnsupportedError) else line.faults).append(str(error))
+            raise
+        finally:
+            line.seconds += time.perf_counter() - started
+        line.wave_instructions += counts.wave_instructions
+        return counts
+
+    Kernel.run = run  # type: ignore[method-assign, assignment]
+    try:
+        yield log
+    finally:
+        Kernel.run = original  # type: ignore[method-assign]
