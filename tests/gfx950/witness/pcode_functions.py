@@ -348,6 +348,20 @@ def bit_count(mode: str, v: Value) -> Value:
     return signed(v.bits.bit_count())
 
 
+# AMD's text calls these and never defines them. AMD's HIP header, composable_kernel, aiter and ml_dtypes agree for
+# finite x and scale exponents 1 to 254: x / 2^(e - 127) to the nearest code, ties to even, saturating, the sign kept.
+BORROWED = ("f32_to_fp4_scale", "f16_to_fp4_scale", "bf16_to_fp4_scale")
+
+
+@named(*BORROWED)
+def to_fp4(mode: str, v: Value, scale: Value) -> Value:
+    e = scale.bits & 0xFF
+    if is_nan(v) or is_inf(v) or e in (0, 255):
+        raise UndeterminedError("NaN, Inf, scale exponent 0 or 255")
+    x = number_of(v) / Fraction(2) ** (e - 127)
+    return make_float("fp4", min(max(x, Fraction(-6)), Fraction(6)), sign_of(v))
+
+
 UNDEFINED = {
     "_scale": "rounding, saturation and NaN of a scaled narrowing conversion are not in AMD's text",
     "_sr": "the stochastic rounding function is not in AMD's text",

@@ -16,6 +16,15 @@ PAIRS = EVERY | (EVERY ^ 0x5A5A) << 16
 OLD = (EVERY * np.uint32(2654435761)).astype(np.uint32)
 
 
+@pytest.fixture(autouse=True)
+def one_torch_thread():
+    """The reference's tensors are small here: threads cost more than they bring, most of all on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def converted(pairs, scales, old, byte=0, exec_mask=None) -> np.ndarray:
     """The destination register after the instruction; 1-D uint32 arrays of a multiple of 64 lanes."""
     waves = pairs.size // 64
@@ -94,18 +103,17 @@ def test_lanes_that_are_off_keep_their_register():
 # x at scale 1 -> code (OCP MX spec 1.0, 5.3.3; ties to the even code). A flipped tie or a wrap shows here by name.
 SHARP = [
     (0.0, 0), (0.25, 0), (0.251953125, 1), (0.5, 1), (0.75, 2), (1.0, 2), (1.25, 2), (1.2578125, 3), (1.5, 3),
-    (1.75, 4), (2.0, 4), (2.5, 4), (2.515625, 5), (3.0, 5), (3.5, 6), (4.0, 6), (5.0, 6), (5.03125, 7), (6.0, 7), (7.0, 7),
-    (8.0, 7), (3.0e38, 7),
+    (1.75, 4), (2.0, 4), (2.5, 4), (2.515625, 5), (3.0, 5), (3.5, 6), (4.0, 6), (5.0, 6), (5.03125, 7), (6.0, 7),
+    (7.0, 7), (8.0, 7), (24.0, 7),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("e", [1, 100, 127, 128, 200, 250])
+@pytest.mark.parametrize("e", [8, 100, 127, 128, 200, 250])
 @pytest.mark.parametrize(("x", "code"), SHARP, ids=[str(x) for x, _ in SHARP])
 def test_the_sharp_values_have_their_codes(x, code, e):
     scaled = np.array([np.ldexp(np.float64(x), e - 127)] * 64, np.float64)
-    if scaled[0] > 3.3e38:
-        pytest.skip("x times the scale is no bfloat16")
     bits = scaled.astype(np.float32).view(np.uint32) >> 16
+    assert ((bits << 16).view(np.float32) == scaled).all()
     pairs = (bits | (bits | 0x8000) << 16).astype(np.uint32)
     got = converted(pairs, np.full(64, e << 23, np.uint32), np.zeros(64, np.uint32))
     assert f"{got[0]:#x}" == f"{code | (code | 8) << 4:#x}"
