@@ -17,7 +17,7 @@ __all__ = ["Program", "UndecodableError", "decode_one", "decode_program"]
 # operand fields that are written / read, in AMD's syntax order, and their fields' base in the operand space.
 _DST = ("vdst", "sdst", "sdata", "vdata")
 _SRC = (
-    "src0", "vsrc0", "ssrc0", "vsrc1", "src1", "ssrc1", "src2", "scale_src0", "scale_src1", "addr", "vaddr", "data",
+    "sdst",     "src0", "vsrc0", "ssrc0", "vsrc1", "src1", "ssrc1", "src2", "scale_src0", "scale_src1", "addr", "vaddr", "data",
     "data0", "data1", "vdata", "sdata", "saddr", "sbase", "srsrc", "soffset",
 )  # fmt: skip
 _RENAME = {
@@ -162,7 +162,7 @@ def _operand(name: str, bits: dict[str, int], raw: Any, op: str) -> Operand:
         return Operand("s", code, count, 0, role, fmt)
     if name == "soffset" and "offset" in bits and type(raw).__name__ == "SMEM":
         return Operand("s", code, 1, 0, role, fmt) if bits["soffset_en"] else Operand("off", role=role)
-    if name in ("addr", "vaddr", "data", "data0", "data1", "vdata") or (name == "vdst" and "SREG" not in kind):
+    if name in ("addr", "vaddr", "data", "data0", "data1", "vdata") or (name == "vdst" and "SREG" not in kind and "SDST" not in kind):
         return Operand("a" if _is_agpr(name, bits, kind) else "v", code, count, 0, role, fmt)
     if name in ("vsrc0", "vsrc1"):
         scalar = bits.get("s0" if name == "vsrc0" else "s1", 0)

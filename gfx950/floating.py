@@ -88,7 +88,11 @@ def sum_to_f32(a: Floats, b: Floats) -> Floats:
 def _tie_or_tiny(s: Floats, result: Floats) -> bool:
     """Whether some float64 lies where a rounding to float32 could have gone wrong twice: a tie of bits, or a denormal."""
     ties = (s.view(np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
-    return bool(ties.any()) or bool((np.abs(result) < np.float32(2.0**-125)).any())
+    if ties.any():
+        return True
+    # Unsigned and minus one: below the bits of 2^-125, but not zero, whatever the sign.
+    shifted = (result.view(np.uint32) << np.uint32(1)) - np.uint32(1)
+    return bool((shifted < np.uint32(0x03FFFFFF)).any())
 
 
 def fma_f32(a: Floats, b: Floats, c: Floats) -> Floats:

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,28 +53,29 @@ def lanewise(
     *,
     keep: bool = False,
     clamps: bool = False,
+    modal: bool = False,
 ) -> None:
     """Teach `{op: function}`: the function takes arrays of the signature's types and returns one of the result's type.
 
     A signature reads "f32 f32 mask -> f32". "mask" is a lane mask, "dst:f32" the destination's old value. `keep`: a 16-bit result
-    keeps the other half of its register. `clamps`: the function takes a keyword `clamp` and does integer saturation itself.
+    keeps the other half of its register. `clamps`: the function takes a keyword `clamp` and does integer saturation itself. `modal`: it takes a keyword `mode`.
     """
     words, out = (side.split() for side in signature.split("->"))
     for op, function in table.items():
         reads_dst = keep or any(word.startswith("dst:") for word in words)
-        define(op, _builder(function, words, out[0], keep, clamps), fidelity, source, reads_dst=reads_dst)
+        define(op, _builder(function, words, out[0], keep, clamps, modal), fidelity, source, reads_dst=reads_dst)
 
 
-def _builder(function: Callable[..., Any], words: list[str], out: str, keep: bool, clamps: bool) -> Build:
+def _builder(
+    function: Callable[..., Any], words: list[str], out: str, keep: bool, clamps: bool, modal: bool
+) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
         reads = reads_of(inst, words, context)
-        applied = function
+        applied = partial(function, mode=context.mode) if modal else function
         if inst["clamp"] and out[0] != "f":
             if not clamps:
                 context.refuse(inst, "CLAMP of an integer result")
-
-            def applied(*values: Any) -> Any:
-                return function(*values, clamp=True)
+            applied = partial(function, clamp=True)
 
         if isinstance(applied, np.ufunc) and out in _DIRECT and _plain(inst, context):
             return _direct(applied, reads, inst, out)

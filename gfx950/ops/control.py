@@ -33,9 +33,9 @@ def _nothing(inst: Instruction, context: Context) -> Step | None:
 
 # Every memory operation completes at once, and stalls and priorities don't show: declared.
 define(
-    ("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_inst_prefetch", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
+    ("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
      "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel", "v_nop", "buffer_wbl2", "buffer_inv", "s_dcache_inv_vol",
-     "s_dcache_wb_vol", "s_waitcnt_depctr", "v_clrexcp", "s_sendmsg"),
+     "s_dcache_wb_vol", "v_clrexcp", "s_sendmsg"),
     _nothing, INFERRED, "AMD CDNA4 ISA; no effect on memory that is in order",
 )  # fmt: skip
 

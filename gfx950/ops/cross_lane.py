@@ -3,7 +3,7 @@
 import numpy as np
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.operands import raw
-from mxassay.gfx950.registry import CERTAIN, Context, Step, semantics
+from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define, semantics
 from mxassay.gfx950.scalarwise import scalar_destination, scalar_source
 from mxassay.gfx950.wave import Cohort
 
@@ -36,3 +36,26 @@ def _write_lane(inst: Instruction, context: Context) -> Step:
         wv.v[index][np.arange(wv.count), select(wv) & np.uint32(63)] = read(wv)
 
     return step
+
+
+def _swap(rows: int) -> Build:
+    def build(inst: Instruction, context: Context) -> Step:
+        """Lanes of the odd groups of `rows` lanes of VDST change places with the even groups of SRC0."""
+        first, second = inst.dst[0].index, inst.src[0].index
+
+        def step(wv: Cohort) -> None:
+            if not wv.full:
+                context.refuse(inst, "a swap with lanes off (the pseudocode doesn't mention EXEC)")
+            shape = (wv.count, 64 // (2 * rows), 2, rows)
+            a, b = wv.v[first].reshape(shape), wv.v[second].reshape(shape)
+            a[:, :, 1], b[:, :, 0] = b[:, :, 0].copy(), a[:, :, 1].copy()
+
+        return step
+
+    return build
+
+
+for _rows in (16, 32):
+    define(
+        f"v_permlane{_rows}_swap_b32", _swap(_rows), CERTAIN, f"AMD CDNA4 ISA, V_PERMLANE{_rows}_SWAP_B32", reads_dst=True
+    )

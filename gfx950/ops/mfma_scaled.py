@@ -1,128 +1,98 @@
-"""Scaled matrix multiply: V_MFMA_SCALE_F32_16X16X128_F8F6F4 and 32X32X64, FP4 operands.
+"""Scaled matrix multiply: V_MFMA_SCALE_F32_16X16X128_F8F6F4 and 32X32X64.
 
 D = C + sum over blocks of 2^(sa + sb - 254) * sum over the block's 32 k of a * b, exact, then rounded once to float32 (RNE). The
 order and width of the card's own sum are not public: exact-then-round is a declared model, right wherever every order agrees.
+EXEC and MODE don't count; NEG and ABS apply to C alone; nothing is flushed.
 
 Layout (AMD CDNA4 ISA, "Matrix arithmetic instructions"): with R rows (16 or 32), A[m, k] lies in lane m + R*(k/32), VGPR (k%32)/8,
-nibble k%8, and B alike with n for m; one lane holds one block of 32. The scale of (row, block) is a byte of that lane's scale VGPR.
-D[i, j] lies in lane j + R*(i/4 mod 64/R), VGPR 4*(i/(4*64/R)) + i%4.
+nibble k%8 for FP4, and B alike with n for m; one lane holds one block of 32. The scale of (row, block) is a byte of that lane's scale
+VGPR. D[i, j] lies in lane j + R*(i/4 mod 64/R), VGPR 4*(i/(4*64/R)) + i%4.
 """
 
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from mxassay.gfx950.floating import sum_to_f32
-from mxassay.gfx950.instruction import Instruction, Operand
-from mxassay.gfx950.operands import Read, constant, raw
-from mxassay.gfx950.registry import INFERRED, Build, Context, Step, define
-from mxassay.gfx950.wave import Cohort
 from numpy.typing import NDArray
 
-__all__ = ["E2M1_VALUES", "scaled_product"]
+from mxassay.gfx950.instruction import Instruction, Operand
+from mxassay.gfx950.matrix import FORMATS, block_products, scaled_accumulate
+from mxassay.gfx950.operands import constant, raw
+from mxassay.gfx950.registry import INFERRED, Build, Context, Step, define
+from mxassay.gfx950.wave import Cohort
 
-Floats = NDArray[np.float32]
-E2M1_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
-_CHUNK = 32  # waves a time: their operands as float32 stay inside a core's second-level cache
-
-
-@cache
-def _quads() -> NDArray[np.complex128]:
-    """Four E2M1 values (as one 16-byte item) by the 16 bits that hold them."""
-    value = np.array([*E2M1_VALUES, *(-v for v in E2M1_VALUES)], np.float32)
-    word = np.arange(1 << 16)
-    return np.stack([value[word >> 4 * place & 15] for place in range(4)], axis=-1).view(np.complex128)[:, 0]
+_CHUNK = 64  # waves a time: their operands as float32 stay inside a core's second-level cache
 
 
-def _operand(words: NDArray[np.uint32], rows: int) -> Floats:
-    """4 registers (4, waves, 64) as values (waves, rows, K), k counted block by block."""
-    waves, blocks = words.shape[1], 64 // rows
-    halves = words.view(np.uint16).reshape(4, waves, blocks, rows, 2)
-    picked = _quads().take(halves.transpose(1, 3, 2, 0, 4))
-    return picked.view(np.float32).reshape(waves, rows, blocks * 32)
-
-
-def scaled_product(
-    a: NDArray[np.uint32], b: NDArray[np.uint32], sa: NDArray[np.uint8], sb: NDArray[np.uint8], rows: int
-) -> NDArray[np.float64]:
-    """The exact sum of products as float64 (waves, rows, rows).
-
-    a, b: registers (4, waves, 64); sa, sb: scale bytes (waves, 64). A sum that float64 can't hold exactly comes back as NaN
-    would: never silently; see `_wide`.
-    """
-    waves, blocks = a.shape[1], 64 // rows
-    ea, eb = (s.reshape(waves, blocks, rows).transpose(0, 2, 1).astype(np.int32) for s in (sa, sb))
-    top_a, top_b = ea.max(axis=2), eb.max(axis=2)
-    spread = int((top_a - ea.min(axis=2)).max() + (top_b - eb.min(axis=2)).max())
-    left, right = _operand(a, rows), _operand(b, rows)
-    # Terms are multiples of 1/4 and at most 36, 128 or 64 of them: their sum needs 15 bits, and the spread of the scales.
-    if spread <= 9:
-        for values, exponents, top in ((left, ea, top_a), (right, eb, top_b)):
-            if (exponents != top[:, :, None]).any():
-                relative = np.ldexp(np.float32(1), exponents - top[:, :, None])
-                values.reshape(waves, rows, blocks, 32)[...] *= relative[..., None]
-        total = np.matmul(left, right.transpose(0, 2, 1)).astype(np.float64)
-        return np.ldexp(total, top_a[:, :, None] + top_b[:, None, :] - 254)
-    wide_left = left.reshape(waves, rows, blocks, 32) * np.ldexp(1.0, ea - 127)[..., None]
-    wide_right = right.reshape(waves, rows, blocks, 32) * np.ldexp(1.0, eb - 127)[..., None]
-    shape = (waves, rows, blocks * 32)
-    return np.matmul(wide_left.reshape(shape), wide_right.reshape(shape).transpose(0, 2, 1))
-
-
-def _scales(operand: Operand, byte: int, inst: Instruction, context: Context) -> Read:
-    read = raw(operand, inst, context)
-    shift = np.uint32(8 * byte)
-
-    def scales(wv: Cohort) -> NDArray[np.uint8]:
-        return np.broadcast_to(read(wv) >> shift, (wv.count, 64)).astype(np.uint8)
-
-    return scales
-
-
-def _accumulator(operand: Operand, registers: int, inst: Instruction, context: Context) -> Any:
+def accumulator(operand: Operand, registers: int, inst: Instruction) -> Callable[[Cohort], NDArray[np.float32]]:
+    """Read C as float32 (registers, waves, 64), with its NEG and ABS."""
     if operand.file in ("v", "a"):
-        index = operand.index
-        return lambda wv: (wv.v if operand.file == "v" else wv.a)[index : index + registers].view(np.float32)
-    value = constant(operand, "f32")
-    return lambda wv: np.full((registers, wv.count, 64), value, np.float32)
+        index, file = operand.index, operand.file
+
+        def plain(wv: Cohort) -> NDArray[np.float32]:
+            return (wv.v if file == "v" else wv.a)[index : index + registers].view(np.float32)
+    else:
+        value = constant(operand, "f32")
+
+        def plain(wv: Cohort) -> NDArray[np.float32]:
+            return np.broadcast_to(value, (registers, wv.count, 64))
+
+    if inst["neg_hi"] >> 2 & 1:
+        absolute = plain
+        plain = lambda wv: np.abs(absolute(wv))  # noqa: E731
+    if inst["neg"] >> 2 & 1:
+        positive = plain
+        plain = lambda wv: -positive(wv)  # noqa: E731
+    return plain
+
+
+def placed(rows: int) -> Callable[[Any], Any]:
+    """(waves, i, j) into the destination's layout (registers, waves, 64)."""
+    bands = 64 // rows
+
+    def place(total: Any) -> Any:
+        waves = total.shape[0]
+        parts = total.reshape(waves, rows // (4 * bands), bands, 4, rows).transpose(1, 3, 0, 2, 4)
+        return np.ascontiguousarray(parts).reshape(rows * rows // 64, waves, 64)
+
+    return place
+
+
+def _scales(operand: Operand, byte: int, inst: Instruction, context: Context) -> Callable[[Cohort], NDArray[np.uint8]]:
+    read = raw(operand, inst, context)
+    if operand.file in ("v", "a"):
+        return lambda wv: read(wv).view(np.uint8)[:, byte::4]
+    shift = np.uint32(8 * byte)
+    return lambda wv: np.broadcast_to(read(wv) >> shift, (wv.count, 64)).astype(np.uint8)
 
 
 def _build(rows: int) -> Build:
     registers = rows * rows // 64
-    bands = 64 // rows  # lanes' groups along i
+    place = placed(rows)
 
     def build(inst: Instruction, context: Context) -> Step:
-        if inst["cbsz"] != 4 or inst["blgp"] != 4:
-            context.refuse(inst, f"operand formats {inst['cbsz']} and {inst['blgp']} (only FP4, 4, is known)")
+        form_a, form_b = FORMATS.get(inst["cbsz"]), FORMATS.get(inst["blgp"])
+        if form_a is None or form_b is None:
+            context.refuse(inst, f"operand formats CBSZ {inst['cbsz']} and BLGP {inst['blgp']}")
         if inst["neg"] & 3 or inst["neg_hi"] & 3:
             context.refuse(inst, "a modifier on A or B")
-        first, second, third, scale_a, scale_b = inst.src
-        byte_a = inst["op_sel_hi"] & 1 << 0 and 2
-        byte_a = (inst["op_sel_hi"] & 1) << 1 | (inst["op_sel"] & 1)
-        byte_b = (inst["op_sel_hi"] >> 1 & 1) << 1 | (inst["op_sel"] >> 1 & 1)
+        a_operand, b_operand, c_operand, scale_a, scale_b = inst.src
+        # The byte of the scale VGPR is {OP_SEL_HI[n], OP_SEL[n]}, n = 0 for A and 1 for B.
+        byte_a, byte_b = ((inst["op_sel_hi"] >> n & 1) << 1 | (inst["op_sel"] >> n & 1) for n in (0, 1))
         read_sa, read_sb = _scales(scale_a, byte_a, inst, context), _scales(scale_b, byte_b, inst, context)
-        read_c = _accumulator(third, registers, inst, context)
-        negate_c, absolute_c = inst["neg"] >> 2 & 1, inst["neg_hi"] >> 2 & 1
-        target, out = inst.dst[0], slice(inst.dst[0].index, inst.dst[0].index + registers)
+        read_c = accumulator(c_operand, registers, inst)
+        target, first = inst.dst[0].file, inst.dst[0].index
+        bits = form_a.top + form_b.top + 5 - form_a.unit - form_b.unit
 
         def step(wv: Cohort) -> None:
-            a = (wv.v if first.file == "v" else wv.a)[first.index : first.index + 4]
-            b = (wv.v if second.file == "v" else wv.a)[second.index : second.index + 4]
-            c = read_c(wv)
-            if absolute_c:
-                c = np.abs(c)
-            if negate_c:
-                c = -c
-            sa, sb = read_sa(wv), read_sb(wv)
-            d = (wv.v if target.file == "v" else wv.a)[out].view(np.float32)
+            a = (wv.v if a_operand.file == "v" else wv.a)[a_operand.index : a_operand.index + form_a.registers]
+            b = (wv.v if b_operand.file == "v" else wv.a)[b_operand.index : b_operand.index + form_b.registers]
+            c, sa, sb = read_c(wv), read_sa(wv), read_sb(wv)
+            d = (wv.v if target == "v" else wv.a)[first : first + registers].view(np.float32)
             for start in range(0, wv.count, _CHUNK):
                 part = slice(start, start + _CHUNK)
-                total = scaled_product(a[:, part], b[:, part], sa[part], sb[part], rows)
-                waves = total.shape[0]
-                # (waves, i, j) with i = (tile, band, r): VGPR 4*tile + r, lane rows*band + j.
-                placed = total.reshape(waves, rows // (4 * bands), bands, 4, rows).transpose(1, 3, 0, 2, 4)
-                placed = np.ascontiguousarray(placed).reshape(registers, waves, 64)
-                d[:, part] = sum_to_f32(placed, c[:, part].astype(np.float64))
+                products = block_products(a[:, part], b[:, part], form_a, form_b, rows)
+                d[:, part] = scaled_accumulate(products, sa[part], sb[part], c[:, part], bits, place)
 
         return step
 

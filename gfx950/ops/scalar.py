@@ -82,7 +82,7 @@ scalarwise(
     "i32 i32 -> i32",
     {
         "s_min_i32": lambda a, b: (np.minimum(a, b), a < b),
-        "s_max_i32": lambda a, b: (np.maximum(a, b), a > b),
+        "s_max_i32": lambda a, b: (np.maximum(a, b), a >= b),
         "s_absdiff_i32": lambda a, b: (np.abs(a - b), a != b),
     },
     CERTAIN,
@@ -93,7 +93,7 @@ scalarwise(
     "u32 u32 -> u32",
     {
         "s_min_u32": lambda a, b: (np.minimum(a, b), a < b),
-        "s_max_u32": lambda a, b: (np.maximum(a, b), a > b),
+        "s_max_u32": lambda a, b: (np.maximum(a, b), a >= b),
         **{f"s_lshl{bits}_add_u32": _shift_add(bits) for bits in (1, 2, 3, 4)},
     },
     CERTAIN,

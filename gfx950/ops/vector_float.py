@@ -5,30 +5,42 @@ from typing import Any
 import numpy as np
 from mxassay.gfx950.floating import fma_f32, quiet_f32
 from mxassay.gfx950.lanewise import lanewise
-from mxassay.gfx950.registry import CERTAIN, INFERRED
+from mxassay.gfx950.registry import CERTAIN, INFERRED, Mode
 
 _ISA = "AMD CDNA4 ISA, VOP1/VOP2/VOP3"
 F32 = np.float32
+_MAGNITUDE, _SIGN = np.uint32(0x7FFFFFFF), np.uint32(0x80000000)
 
 
-def _max(a: Any, b: Any) -> Any:
-    """IEEE maxNum: a NaN loses against a number; +0 beats -0. Both NaN: the first, quiet."""
-    result = np.fmax(a, b)
-    return _zeros_and_nans(result, a, b, np.bitwise_and)
+def _max(a: Any, b: Any, mode: Mode) -> Any:
+    return _chosen(np.fmax(a, b), a, b, mode, np.bitwise_and)
 
 
-def _min(a: Any, b: Any) -> Any:
-    return _zeros_and_nans(np.fmin(a, b), a, b, np.bitwise_or)
+def _min(a: Any, b: Any, mode: Mode) -> Any:
+    return _chosen(np.fmin(a, b), a, b, mode, np.bitwise_or)
 
 
-def _zeros_and_nans(result: Any, a: Any, b: Any, merge: np.ufunc) -> Any:
+def _chosen(result: Any, a: Any, b: Any, mode: Mode, merge: np.ufunc) -> Any:
+    """fmin and fmax with what IEEE 754 leaves open settled as AMD's pseudocode does: +0 beats -0 in a maximum, -0 beats +0 in a
+    minimum; in IEEE mode a signalling NaN comes out quiet, the first one first; of two quiet NaNs the second comes out."""
     bits = np.asarray(result).view(np.uint32)
-    zero = (bits & np.uint32(0x7FFFFFFF)) == 0
+    zero = (bits & _MAGNITUDE) == 0
     if zero.any():
         both = merge(np.asarray(a).view(np.uint32), np.asarray(b).view(np.uint32))
-        sign = np.where((a == 0) & (b == 0), both & np.uint32(0x80000000), bits)
-        result = np.where(zero, sign, bits).view(np.float32)
-    return quiet_f32(result) if np.isnan(result).any() else result
+        bits = np.where((a == 0) & (b == 0), both & _SIGN, bits)
+        result = bits.view(np.float32)
+    nan_a, nan_b = np.isnan(a), np.isnan(b)
+    if nan_a.any() or nan_b.any():
+        result = np.where(nan_a, b, np.where(nan_b, a, result))
+        if mode.ieee:
+            for x in (b, a):
+                result = np.where(_signalling(x), quiet_f32(x), result)
+    return result
+
+
+def _signalling(x: Any) -> Any:
+    bits = np.asarray(x).view(np.uint32)
+    return ((bits & _MAGNITUDE) > np.uint32(0x7F800000)) & ((bits & np.uint32(0x00400000)) == 0)
 
 
 lanewise(
@@ -42,16 +54,16 @@ lanewise(
     CERTAIN,
     _ISA,
 )
-# NaN payloads and the sign of mixed zeros are inferred from IEEE 754-2008 maxNum; numbers are certain.
-lanewise("f32 f32 -> f32", {"v_max_f32": _max, "v_min_f32": _min}, INFERRED, _ISA)
+lanewise("f32 f32 -> f32", {"v_max_f32": _max, "v_min_f32": _min}, CERTAIN, _ISA, modal=True)
 lanewise(
     "f32 f32 f32 -> f32",
     {
-        "v_max3_f32": lambda a, b, c: _max(_max(a, b), c),
-        "v_min3_f32": lambda a, b, c: _min(_min(a, b), c),
+        "v_max3_f32": lambda a, b, c, mode: _max(_max(a, b, mode), c, mode),
+        "v_min3_f32": lambda a, b, c, mode: _min(_min(a, b, mode), c, mode),
     },
-    INFERRED,
+    CERTAIN,
     _ISA,
+    modal=True,
 )
 lanewise("f32 f32 f32 -> f32", {"v_fma_f32": fma_f32, "v_fmamk_f32": fma_f32, "v_fmaak_f32": fma_f32}, CERTAIN, _ISA)
 lanewise("f32 f32 dst:f32 -> f32", {"v_fmac_f32": fma_f32}, CERTAIN, _ISA)

@@ -196,7 +196,12 @@ lanewise(
     CERTAIN,
     _ISA,
 )
-lanewise("b32 -> b32", {"v_mov_b32": np.positive}, CERTAIN, _ISA)
+lanewise(
+    "b32 -> b32",
+    {f"v_{name}": np.positive for name in ("mov_b32", "accvgpr_read", "accvgpr_write", "accvgpr_mov_b32")},
+    CERTAIN,
+    _ISA,
+)
 lanewise("u32 -> u32", {"v_not_b32": np.invert, "v_bfrev_b32": _reversed}, CERTAIN, _ISA)
 lanewise("b32 b32 mask -> b32", {"v_cndmask_b32": lambda a, b, pick: np.where(pick, b, a)}, CERTAIN, _ISA)
 
@@ -303,7 +308,8 @@ def _mad64(signed: bool) -> Build:
             product = np.multiply(a, b, dtype=wide)
             total = product + c
             if signed:
-                overflow = ((product ^ total) & (c ^ total)) < 0
+                # Bit 64 of the sum: its sign, which the low 64 bits show unless they overflowed.
+                overflow = ((total < 0) ^ (((product ^ total) & (c ^ total)) < 0))
             else:
                 overflow = total < product
             write(wv, total)
@@ -315,4 +321,4 @@ def _mad64(signed: bool) -> Build:
 
 
 define("v_mad_u64_u32", _mad64(signed=False), CERTAIN, "AMD CDNA4 ISA, V_MAD_U64_U32")
-define("v_mad_i64_i32", _mad64(signed=True), INFERRED, "AMD CDNA4 ISA, V_MAD_I64_I32; carry-out inferred")
+define("v_mad_i64_i32", _mad64(signed=True), CERTAIN, "AMD CDNA4 ISA, V_MAD_I64_I32")

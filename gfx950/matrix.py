@@ -1,0 +1,129 @@
+"""Exact sums of block products, for matrix instructions: operand formats as data, and the product that all of them share.
+
+A lane holds one block: 32 consecutive k of one row, and its scale. Block sums are exact in float32, their scaled sum is exact in
+float64 or found exactly some other way; the accumulator is added with one rounding.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxassay.gfx950.floating import sum_to_f32, two_sum
+
+__all__ = ["FORMATS", "MatrixFormat", "block_products", "scaled_accumulate"]
+
+Words = NDArray[np.uint32]
+Floats = NDArray[np.float32]
+BLOCK = 32
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixFormat:
+    """An operand format of the F8F6F4 instructions.
+
+    `registers` VGPRs a lane hold a block. `unpack` makes float32 (waves, 64, 32) of them, shape (registers, waves, 64). Values are
+    multiples of 2^`unit` below 2^`top` in magnitude: that bounds what a block sum needs.
+    """
+
+    name: str
+    registers: int
+    unit: int
+    top: int
+    unpack: Callable[[Words], Floats]
+
+
+# OCP MX spec 1.0, 5.3.3: codes 0..7; 8..15 are their negatives.
+E2M1_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+
+
+@cache
+def _e2m1_quads() -> NDArray[np.complex128]:
+    """Four E2M1 values (as one 16-byte item) by the 16 bits that hold them, lowest nibble first."""
+    value = np.array([*E2M1_VALUES, *(-v for v in E2M1_VALUES)], np.float32)
+    word = np.arange(1 << 16)
+    return np.stack([value[word >> 4 * place & 15] for place in range(4)], axis=-1).view(np.complex128)[:, 0]
+
+
+def _unpack_e2m1(words: Words) -> Floats:
+    registers, waves, lanes = words.shape
+    packed = np.empty((waves, lanes, registers), np.uint32)
+    for index in range(registers):
+        packed[..., index] = words[index]
+    return _e2m1_quads().take(packed.view(np.uint16)).view(np.float32)
+
+
+# By CBSZ / BLGP (AMD CDNA4 ISA, "Dense matrix F8F6F4").
+FORMATS: dict[int, MatrixFormat] = {4: MatrixFormat("FP4 E2M1", 4, -1, 3, _unpack_e2m1)}
+
+
+def block_products(a: Words, b: Words, form_a: MatrixFormat, form_b: MatrixFormat, rows: int) -> Floats:
+    """sum over the block's k of a[i, k] * b[j, k], float32 (waves, blocks, rows, rows), exact."""
+    # 32 products below 2^(top_a + top_b) in units of 2^(unit_a + unit_b) must fit into 24 bits.
+    assert form_a.top + form_b.top + 5 - form_a.unit - form_b.unit <= 24
+    waves, blocks = a.shape[1], 64 // rows
+    left = form_a.unpack(a).reshape(waves, blocks, rows, BLOCK)
+    right = form_b.unpack(b).reshape(waves, blocks, rows, BLOCK)
+    return np.matmul(left, right.transpose(0, 1, 3, 2))
+
+
+# E8M0: 2^(e - 127), 255 is NaN (OCP MX spec 1.0, 5.4.1).
+_SCALE = np.ldexp(1.0, np.arange(256) - 127)
+_SCALE[255] = np.nan
+_RELATIVE = np.ldexp(np.float32(1), np.arange(32)).astype(np.float32)
+
+
+def scaled_accumulate(
+    products: Floats, sa: NDArray[np.uint8], sb: NDArray[np.uint8], c: Floats, bits: int, place: Callable[[Any], Any]
+) -> Floats:
+    """RNE to float32 of c + sum over blocks of products * 2^(sa + sb - 254), the sum exact.
+
+    products: (waves, blocks, rows, rows), integers of `bits` bits times a power of two; sa, sb: scale bytes (waves, 64), block by
+    block; c: float32 in the destination's layout, into which `place` brings (waves, rows, rows).
+    """
+    waves, blocks, rows, _ = products.shape
+    left, right = (waves, blocks, rows, 1), (waves, blocks, 1, rows)
+    sa, sb = sa.reshape(waves, blocks, rows), sb.reshape(waves, blocks, rows)
+    low_a, low_b, high_a, high_b = sa.min(axis=1), sb.min(axis=1), sa.max(axis=1), sb.max(axis=1)
+    spread = int((high_a - low_a).max()) + int((high_b - low_b).max())
+    if spread + bits + 2 <= 24 and int(high_a.max()) < 255 and int(high_b.max()) < 255:
+        # Scales relative to their row's smallest: the sum is an integer of at most 24 bits times the row's own power of two.
+        factor = _RELATIVE.take(sa - low_a[:, None]).reshape(left) * _RELATIVE.take(sb - low_b[:, None]).reshape(right)
+        factor *= products
+        total = factor.sum(axis=1) * (_SCALE.take(low_a)[:, :, None] * _SCALE.take(low_b)[:, None, :])
+        return sum_to_f32(place(total), c.astype(np.float64))
+    terms = _SCALE.take(sa).reshape(left) * _SCALE.take(sb).reshape(right)
+    terms *= products
+    if spread + bits + 2 <= 53:
+        return sum_to_f32(place(terms.sum(axis=1)), c.astype(np.float64))
+    return _far_apart([place(terms[:, block]) for block in range(blocks)], c.astype(np.float64))
+
+
+def _far_apart(terms: list[NDArray[np.float64]], c: NDArray[np.float64]) -> Floats:
+    """The same where scales lie so far apart that float64 can't always hold the sum: those few are added as fractions."""
+    total, lost = terms[0], np.zeros(c.shape, np.bool_)
+    for term in terms[1:]:
+        total, error = two_sum(total, term)
+        lost |= error != 0
+    result = sum_to_f32(total, c)
+    for where in zip(*np.nonzero(lost & np.isfinite(total) & np.isfinite(c)), strict=True):
+        exact = sum((Fraction(float(term[where])) for term in terms), Fraction(float(c[where])))
+        result[where] = _nearest_f32(exact)
+    return result
+
+
+def _nearest_f32(exact: Fraction) -> np.float32:
+    """RNE of a rational to float32."""
+    if exact == 0:
+        return np.float32(0)
+    size = abs(exact)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    exponent -= size < Fraction(2) ** exponent
+    unit = Fraction(2) ** (max(exponent, -126) - 23)
+    steps = round(size / unit)  # Python rounds fractions to even
+    value = np.float32(np.ldexp(float(steps), max(exponent, -126) - 23))
+    return value if exact > 0 else -value
