@@ -34,7 +34,7 @@ def float_edges(f: Format) -> tuple[int, ...]:
     ]  # fmt: skip
     if f.has_inf:
         positive += [f.inf - 1, f.inf, f.inf | 1, f.quiet_nan, f.quiet_nan | 1]
-    return tuple(dict.fromkeys(x | s for x in positive for s in (0, f.sign_bit) if x < f.sign_bit))
+    return tuple(dict.fromkeys(x | s for x in positive for s in (0, f.sign_bit) if 0 <= x < f.sign_bit))
 
 
 def moderate(f: Format, rng: random.Random) -> int:

@@ -69,10 +69,31 @@ def inputs_of(form: Form, variant: Variant, rng: random.Random, waves: int) -> l
                 wave.sgprs[operand.slot] = draw(operand, rng)
             elif operand.slot not in variant.constants:
                 wave.vgprs[operand.slot] = [draw(operand, rng) for _ in range(LANES)]
+        relate(wave, form, rng)
         if form.carry_out:
             wave.sgprs["D"] = rng.getrandbits(64)
         found.append(wave)
     return found
+
+
+def relate(wave: WaveInput, form: Form, rng: random.Random) -> None:
+    """Makes sources equal, one apart or opposite in some lanes: independent draws hardly ever meet where < and <= part."""
+    sizes = {s.slot: s.words for s in form.sources}
+    for first, second in (("S0", "S1"), ("S1", "S2"), ("S0", "S2")):
+        if sizes.get(first) != sizes.get(second, 0):
+            continue
+        top = 1 << (32 * sizes[first] - 1)
+        for values in (wave.vgprs, wave.sgprs):
+            if first not in values or second not in values:
+                continue
+            for lane in range(LANES) if values is wave.vgprs else (None,):
+                if rng.random() < 0.2:
+                    x = values[first] if lane is None else values[first][lane]
+                    near = rng.choice((x, x, x ^ 1, x ^ top, x ^ top >> 16, (x + 1) & (2 * top - 1)))
+                    if lane is None:
+                        values[second] = near
+                    else:
+                        values[second][lane] = near
 
 
 def machine_of(form: Form, waves: list[WaveInput]) -> emulate.Machine:
