@@ -21,10 +21,12 @@ MASK = 0xFFFFFFFF
 
 @dataclass
 class Machine:
-    """What the instruction finds: `vgprs[number]` uint32 (waves, 64), `sgprs[number]` and the rest a number a wave."""
+    """What the instruction finds: `vgprs[number]`, `agprs[number]` uint32 (waves, 64); `sgprs[number]` and the rest a number a
+    wave."""
 
     waves: int
     vgprs: dict[int, np.ndarray] = field(default_factory=dict)
+    agprs: dict[int, np.ndarray] = field(default_factory=dict)
     sgprs: dict[int, np.ndarray] = field(default_factory=dict)
     scc: np.ndarray | None = None
     vcc: np.ndarray | None = None
@@ -62,9 +64,12 @@ def execute(text: str, machine: Machine, mode: Mode | None = None) -> Cohort:
     step = build(text, mode)
     batch = Batch(AddressSpace(), 0, machine.waves, 1)
     # Only the registers named are given; the others hold a pattern, so that a stray write shows.
-    cohort = Cohort(batch, np.arange(machine.waves), ADDRESS, max(machine.vgprs, default=0) + 1, 0, 0xA5A5A5A5)
+    vgprs, agprs = (max(file, default=-1) + 1 for file in (machine.vgprs, machine.agprs))
+    cohort = Cohort(batch, np.arange(machine.waves), ADDRESS, vgprs, agprs, 0xA5A5A5A5)
     for number, value in machine.vgprs.items():
         cohort.v[number] = value
+    for number, value in machine.agprs.items():
+        cohort.a[number] = value
     for number, value in machine.sgprs.items():
         cohort.s[number] = value
     if machine.scc is not None:

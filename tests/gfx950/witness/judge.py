@@ -77,7 +77,7 @@ def inputs_of(form: Form, variant: Variant, rng: random.Random, waves: int) -> l
 
 
 def relate(wave: WaveInput, form: Form, rng: random.Random) -> None:
-    """Makes sources equal, one apart or opposite in some lanes: independent draws hardly ever meet where < and <= part."""
+    """Makes sources equal, one apart or opposite in some lanes: independent draws hardly ever meet."""
     sizes = {s.slot: s.words for s in form.sources}
     for first, second in (("S0", "S1"), ("S1", "S2"), ("S0", "S2")):
         if sizes.get(first) != sizes.get(second, 0):
