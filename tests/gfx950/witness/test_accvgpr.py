@@ -1,4 +1,4 @@
-"""Moves between VGPRs and AGPRs. AMD publishes no pseudocode for them; the names say it all: one register, lanes that are on."""
+"""Moves between VGPRs and AGPRs. AMD publishes no pseudocode for them: one register, the lanes that are on."""
 
 import random
 
