@@ -1,7 +1,8 @@
 """The kernel under test: a fused MXFP4 GEMM in Triton, with its plans, its reduce kernel and its quantizer.
 
-Runs on gfx950, on CUDA GPUs and in Triton's interpreter; which one is settled when Triton is imported (TRITON_INTERPRET)
-and when a kernel is launched (the active driver). aiter's own GEMM stands beside it in `aiter_path`.
+Runs on gfx950, on CUDA GPUs and in Triton's interpreter; which one is settled when Triton is imported
+(TRITON_INTERPRET) and when a kernel is launched (the active driver). aiter's own GEMM stands beside it in
+`aiter_path`.
 """
 
 from mxassay.optimized import aiter_path

@@ -11,8 +11,9 @@ Data = tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tenso
 def custom_kernel(data: Data) -> torch.Tensor:
     """`matmul` on the contest's five-tuple (A, B, B_q, B_shuffle, B_scale_sh).
 
-    A: bfloat16 (M, K). B, the bfloat16 weights, and B_q, their linear codes, are not looked at. B_shuffle and B_scale_sh
-    are `matmul`'s preshuffled weights and shuffled scales. Returns a fresh bfloat16 (M, N) tensor at each call.
+    A: bfloat16 (M, K). B, the bfloat16 weights, and B_q, their linear codes, are not looked at. B_shuffle and
+    B_scale_sh are `matmul`'s preshuffled weights and shuffled scales. Returns a fresh bfloat16 (M, N) tensor at
+    each call.
 
     Raises ContractError when `data` is no five-tuple, and as `matmul` does.
     """

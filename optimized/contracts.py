@@ -23,7 +23,7 @@ def check_activations(name: str, a: torch.Tensor, multiple: int) -> torch.Tensor
     _check_tensor(name, a, (torch.bfloat16,), 2)
     rows, k = a.shape
     if k == 0 or k % multiple:
-        raise ContractError(f"{name}.shape[1] (K) must be a positive multiple of {multiple}, not {k}; pad K with zeros")
+        raise ContractError(f"{name}.shape[1] (K) must be a positive multiple of {multiple}, not {k}; pad with zeros")
     _check_size(name, rows)
     _check_size(name, k)
     if a.requires_grad and torch.is_grad_enabled():
@@ -62,13 +62,14 @@ def check_preshuffled_pair(b: torch.Tensor, scales: torch.Tensor) -> tuple[torch
     expected = (padded(n, 256), padded(k // 32, 8))
     if tuple(scales.shape) != expected:
         raise ContractError(
-            f"b_scales_shuffled.shape must be {expected} (N padded to 256, K // 32 padded to 8), not {tuple(scales.shape)}"
+            f"b_scales_shuffled.shape must be {expected} (N padded to 256, K // 32 padded to 8), not "
+            f"{tuple(scales.shape)}"
         )
     for name, tensor in (("b_preshuffled", b), ("b_scales_shuffled", scales)):
         if not tensor.is_contiguous():
             raise ContractError(
-                f"{name} must be contiguous, not of strides {tuple(tensor.stride())}; a shuffled tensor is a run of bytes, so "
-                "shuffle into a contiguous tensor"
+                f"{name} must be contiguous, not of strides {tuple(tensor.stride())}; a shuffled tensor is a run of "
+                "bytes, so shuffle into a contiguous tensor"
             )
     check_same_device("b_scales_shuffled", scales, b)
     return b.view(torch.uint8), scales.view(torch.uint8)
@@ -102,7 +103,8 @@ def check_same_device(name: str, tensor: torch.Tensor, reference: torch.Tensor, 
 def check_device(name: str, tensor: torch.Tensor, expected: str | None) -> None:
     """A tensor on a device type where the kernel can reach it; None is any with memory."""
     if tensor.device.type == "meta" or (expected is not None and tensor.device.type != expected):
-        raise ContractError(f"{name} must be on {expected or 'a device with memory'}, not on {tensor.device}; move it")
+        wanted = expected or "a device with memory"
+        raise ContractError(f"{name} must be on {wanted}, not on {tensor.device}; move it")
 
 
 def may_overlap(x: torch.Tensor, y: torch.Tensor) -> bool:

@@ -17,8 +17,8 @@ from mxassay.optimized.tile_map import xcd_remap
 class Target:
     """The device that Triton compiles for.
 
-    backend: "hip", "cuda" or "interpreter". arch: as Triton names it, "" for the interpreter. tensors: the torch device
-    type on which tensors must lie, None for any.
+    backend: "hip", "cuda" or "interpreter". arch: as Triton names it, "" for the interpreter. tensors: the torch
+    device type on which tensors must lie, None for any.
     """
 
     backend: str
@@ -57,14 +57,21 @@ def current_target() -> Target:
         device = driver.get_active_torch_device()
     except RuntimeError as error:
         raise UnsupportedError(
-            f"the Triton driver must be active, not absent ({error}); run on a GPU machine, activate an emulated device, or "
-            "set TRITON_INTERPRET=1 before mxassay.optimized is imported"
+            f"the Triton driver must be active, not absent ({error}); run on a GPU machine, activate an emulated "
+            "device, or set TRITON_INTERPRET=1 before mxassay.optimized is imported"
         ) from error
     return Target(target.backend, str(target.arch), device.type)
 
 
 def on_device_of(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
-    """Make the tensor's GPU current for a launch: Triton launches on the current one, whichever the tensors are on."""
+    """Make the tensor's GPU current for a launch: Triton launches on the current one, whichever the tensors are "
+    "on."""
     if tensor.device.type == "cuda":
         return torch.cuda.device(tensor.device)
     return contextlib.nullcontext()
+
+
+def note_write(tensor: torch.Tensor) -> None:
+    """Tell torch that a kernel wrote to a tensor, as in-place operations do: caches and autograd rely on it."""
+    if not tensor.is_inference():
+        torch.autograd.graph.increment_version(tensor)

@@ -1,4 +1,6 @@
-"""The fused kernel: quantize activations, multiply by preshuffled or linear MXFP4 weights, optionally one split of K."""
+# mypy: allow-untyped-decorators
+"""The fused kernel: quantize activations, multiply by preshuffled or linear MXFP4 weights, optionally one split of "
+"K."""
 
 import triton
 import triton.language as tl
@@ -18,19 +20,19 @@ from mxassay.optimized.tile_map import grouped_order, xcd_remap
 
 @triton.jit
 def fused_gemm_kernel(
-    a_ptr,
-    w_ptr,
-    ws_ptr,
-    c_ptr,
-    M,
-    N,
-    K,
-    stride_a_row,
-    stride_a_k,
-    stride_w_row,
-    stride_ws_row,
-    stride_c_row,
-    stride_c_split,
+    a_ptr: tl.tensor,
+    w_ptr: tl.tensor,
+    ws_ptr: tl.tensor,
+    c_ptr: tl.tensor,
+    M: tl.tensor,
+    N: tl.tensor,
+    K: tl.tensor,
+    stride_a_row: tl.tensor,
+    stride_a_k: tl.tensor,
+    stride_w_row: tl.tensor,
+    stride_ws_row: tl.tensor,
+    stride_c_row: tl.tensor,
+    stride_c_split: tl.tensor,
     TILE_M: tl.constexpr,
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
@@ -45,7 +47,7 @@ def fused_gemm_kernel(
     WIDE: tl.constexpr,
     USE_ASM: tl.constexpr,
     ROUND_IN_INTEGERS: tl.constexpr,
-):
+) -> None:
     """C[split] = quantized(A)[:, span] @ W[:, span].T for the tile and the split of this workgroup.
 
     a_ptr bfloat16 (M, K), any strides; w_ptr uint8 (N, K // 2); ws_ptr uint8; c_ptr bfloat16 (M, N) or, with splits,
@@ -72,10 +74,7 @@ def fused_gemm_kernel(
         w_tile += first_k_wide // 2
         ws_tile += first_k_wide // 32
 
-    if EVEN_SPLITS:
-        steps = SPAN // TILE_K
-    else:
-        steps = tl.cdiv(tl.minimum(K - first_k, SPAN), TILE_K)
+    steps = SPAN // TILE_K if EVEN_SPLITS else tl.cdiv(tl.minimum(K - first_k, SPAN), TILE_K)
     accumulator = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
     for step in range(steps):
         k_left = K - first_k - step * TILE_K

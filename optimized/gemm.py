@@ -12,7 +12,7 @@ from mxassay.optimized.contracts import (
     check_same_device,
     padded,
 )
-from mxassay.optimized.device import Target, current_target, on_device_of
+from mxassay.optimized.device import Target, current_target, note_write, on_device_of
 from mxassay.optimized.fused_gemm import fused_gemm_kernel
 from mxassay.optimized.plans import Plan, plan_for
 from mxassay.optimized.prepare import PreparedWeights
@@ -33,21 +33,22 @@ def matmul(
     """bfloat16 (M, N) product of activations, quantized to MXFP4 on the way, with MXFP4 weights: A @ W.T.
 
     a: bfloat16 (M, K), any strides. M >= 0, K a positive multiple of 64.
-    b_preshuffled: uint8 or float4_e2m1fn_x2 (N, K // 2), contiguous: W in the (16,16) preshuffle, N a positive multiple
-        of 16.
+    b_preshuffled: uint8 or float4_e2m1fn_x2 (N, K // 2), contiguous: W in the (16,16) preshuffle, N a positive
+        multiple of 16.
     b_scales_shuffled: uint8 or float8_e8m0fnu (N padded to 256, K // 32 padded to 8), contiguous: the scales of W,
         e8m0-shuffled. Padding bytes may hold anything.
-    out: bfloat16 (M, N) to write to and return; unit column stride, any row pitch, no byte shared with an input. Without
-        it a fresh tensor is returned, which no later call touches.
+    out: bfloat16 (M, N) to write to and return; unit column stride, any row pitch, no byte shared with an input.
+        Without it a fresh tensor is returned, which no later call touches.
     plan: a `Plan`; `plan_for(M, N, K)` without it. Every plan gives the same result up to the order of float32 sums.
     workspace: where weights prepared for `Plan(linear=True)` are kept between calls; nothing is kept without it.
 
-    Activations are quantized as `quantize` does. Products are summed in float32 and rounded once, to nearest even. Scale
-    byte 255 gives NaN. Memory behind the tensors is never read into a result. No gradient is computed.
+    Activations are quantized as `quantize` does. Products are summed in float32 and rounded once, to nearest even.
+    Scale byte 255 gives NaN. Memory behind the tensors is never read into a result. No gradient is computed.
 
     Not checked: that the bytes really are shuffled, and the values of A.
 
-    Raises ContractError on tensors outside this contract, before any launch; UnsupportedError where Triton has no device.
+    Raises ContractError on tensors outside this contract, before any launch; UnsupportedError where Triton has no
+    device.
 
     >>> a = torch.ones((1, 64), dtype=torch.bfloat16)
     >>> weights = torch.full((16, 32), 0x22, dtype=torch.uint8)  # every code 2 is 1.0
@@ -83,7 +84,8 @@ def matmul_prepared(
     """
     if not isinstance(weights, PreparedWeights):
         raise ContractError(
-            f"weights must be PreparedWeights, not {type(weights).__name__}; call prepare, or matmul for preshuffled ones"
+            f"weights must be PreparedWeights, not {type(weights).__name__}; call prepare, or matmul for preshuffled "
+            "ones"
         )
     a = check_activations("a", a, 64)
     m, k, n = a.shape[0], a.shape[1], weights.n
@@ -128,6 +130,7 @@ def _run(
         return out
     if split.count == 1:
         _launch(a, weights, scales, out[None], plan, split, workgroups, target, preshuffled)
+        note_write(out)
         return out
     partials = workspace.partials(split.count, m, n, a.device)
     _launch(a, weights, scales, partials, plan, split, workgroups, target, preshuffled)
@@ -164,7 +167,8 @@ def _launch(
             TILE_M=plan.tile_m,
             TILE_N=plan.tile_n,
             TILE_K=split.tile_k,
-            GROUP_M=plan.group_m,
+            # A band taller than the grid is the whole grid; so the tiles of a band always count in int32.
+            GROUP_M=min(plan.group_m, triton.cdiv(m, plan.tile_m)),
             SPLITS=split.count,
             SPAN=split.span,
             PRESHUFFLED=preshuffled,

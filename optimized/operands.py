@@ -1,7 +1,9 @@
+# mypy: allow-untyped-decorators
 """Loading one tile of each operand, from every layout the kernel takes.
 
-Base pointers are scalars that already stand at the tile in 64-bit arithmetic; offsets inside a tile are 32-bit, or 64-bit
-with WIDE. What a mask leaves out reads as zero codes or the neutral scale byte 127, whatever the memory behind it holds.
+Base pointers are scalars that already stand at the tile in 64-bit arithmetic; offsets inside a tile are 32-bit, or
+64-bit with WIDE. What a mask leaves out reads as zero codes or the neutral scale byte 127, whatever the memory
+behind it holds.
 """
 
 import triton
@@ -13,7 +15,7 @@ SCALE_CHUNK: tl.constexpr = tl.constexpr(8)  # scale columns of one 256-byte chu
 
 
 @triton.jit
-def tile_range(SIZE: tl.constexpr, WIDE: tl.constexpr):
+def tile_range(SIZE: tl.constexpr, WIDE: tl.constexpr) -> tl.tensor:
     index = tl.arange(0, SIZE)
     if WIDE:
         index = index.to(tl.int64)
@@ -22,17 +24,17 @@ def tile_range(SIZE: tl.constexpr, WIDE: tl.constexpr):
 
 @triton.jit
 def load_activations(
-    a_ptr,
-    rows_left,
-    k_left,
-    stride_row,
-    stride_k,
+    a_ptr: tl.tensor,
+    rows_left: tl.tensor,
+    k_left: tl.tensor,
+    stride_row: tl.tensor,
+    stride_k: tl.tensor,
     TILE_M: tl.constexpr,
     TILE_K: tl.constexpr,
     EVEN_M: tl.constexpr,
     EVEN_K: tl.constexpr,
     WIDE: tl.constexpr,
-):
+) -> tl.tensor:
     """A (TILE_M, TILE_K) bfloat16 tile of A; rows from `rows_left` and columns from `k_left` on read as zero."""
     row = tile_range(TILE_M, WIDE)[:, None]
     k = tile_range(TILE_K, WIDE)[None, :]
@@ -48,16 +50,16 @@ def load_activations(
 
 @triton.jit
 def load_linear_weights(
-    w_ptr,
-    rows_left,
-    k_left,
-    stride_row,
+    w_ptr: tl.tensor,
+    rows_left: tl.tensor,
+    k_left: tl.tensor,
+    stride_row: tl.tensor,
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
     EVEN_N: tl.constexpr,
     EVEN_K: tl.constexpr,
     WIDE: tl.constexpr,
-):
+) -> tl.tensor:
     """Packed codes (TILE_N, TILE_K // 2) of row-major W."""
     row = tile_range(TILE_N, WIDE)[:, None]
     byte = tl.arange(0, TILE_K // 2)[None, :]
@@ -69,16 +71,16 @@ def load_linear_weights(
 
 @triton.jit
 def load_preshuffled_weights(
-    w_ptr,
-    rows_left,
-    k_left,
-    stride_row,
+    w_ptr: tl.tensor,
+    rows_left: tl.tensor,
+    k_left: tl.tensor,
+    stride_row: tl.tensor,
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
     EVEN_N: tl.constexpr,
     EVEN_K: tl.constexpr,
     WIDE: tl.constexpr,
-):
+) -> tl.tensor:
     """Packed codes (TILE_N, TILE_K // 2) of W in the (16,16) preshuffle; `stride_row` is K // 2.
 
     Sixteen rows are one run of 16 * K/2 bytes, in the order (k-tile of 32 bytes, k-half, row, byte): the tile is read
@@ -99,16 +101,16 @@ def load_preshuffled_weights(
 
 @triton.jit
 def load_linear_scales(
-    s_ptr,
-    rows_left,
-    groups_left,
-    stride_row,
+    s_ptr: tl.tensor,
+    rows_left: tl.tensor,
+    groups_left: tl.tensor,
+    stride_row: tl.tensor,
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
     EVEN_N: tl.constexpr,
     EVEN_K: tl.constexpr,
     WIDE: tl.constexpr,
-):
+) -> tl.tensor:
     """Scale bytes (TILE_N, TILE_K // 32) of a row-major table."""
     row = tile_range(TILE_N, WIDE)[:, None]
     group = tl.arange(0, TILE_K // 32)[None, :]
@@ -121,20 +123,22 @@ def load_linear_scales(
 
 @triton.jit
 def load_shuffled_scales(
-    s_ptr,
-    rows_left,
-    groups_left,
-    stride_row,
+    s_ptr: tl.tensor,
+    rows_left: tl.tensor,
+    groups_left: tl.tensor,
+    stride_row: tl.tensor,
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
     EVEN_N: tl.constexpr,
     EVEN_K: tl.constexpr,
     WIDE: tl.constexpr,
-):
-    """Scale bytes (TILE_N, TILE_K // 32) of an e8m0-shuffled table whose stripes of 32 rows are 32 * stride_row bytes.
+) -> tl.tensor:
+    """Scale bytes (TILE_N, TILE_K // 32) of an e8m0-shuffled table whose stripes of 32 rows are 32 * stride_row "
+    "bytes."
 
-    The tile is read in storage order and put in order in registers. Padding bytes are read with the rest, since they lie
-    among real ones, and then replaced: no value they hold can reach a result. TILE_N % 32 == 0 and TILE_K % 256 == 0.
+    The tile is read in storage order and put in order in registers. Padding bytes are read with the rest, since
+    they lie among real ones, and then replaced: no value they hold can reach a result. TILE_N % 32 == 0 and TILE_K
+    % 256 == 0.
     """
     stripe = tile_range(TILE_N // SCALE_STRIPE, WIDE)[:, None]
     byte = tl.arange(0, TILE_K)[None, :]
@@ -156,20 +160,20 @@ def load_shuffled_scales(
 
 @triton.jit
 def gather_shuffled_scales(
-    s_ptr,
-    first_row,
-    first_group,
-    rows_left,
-    groups_left,
-    stride_row,
+    s_ptr: tl.tensor,
+    first_row: tl.tensor,
+    first_group: tl.tensor,
+    rows_left: tl.tensor,
+    groups_left: tl.tensor,
+    stride_row: tl.tensor,
     TILE_N: tl.constexpr,
     TILE_K: tl.constexpr,
     WIDE: tl.constexpr,
-):
+) -> tl.tensor:
     """Scale bytes (TILE_N, TILE_K // 32) of an e8m0-shuffled table by its address formula, for every tile size.
 
-    `s_ptr` is the start of the table: a tile may begin inside a stripe or a chunk, so only the stripe is addressed from
-    the tile's own first row.
+    `s_ptr` is the start of the table: a tile may begin inside a stripe or a chunk, so only the stripe is addressed
+    from the tile's own first row.
     """
     row_in_tile = tl.arange(0, TILE_N)[:, None]
     group_in_tile = tl.arange(0, TILE_K // 32)[None, :]

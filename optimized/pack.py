@@ -1,3 +1,4 @@
+# mypy: allow-untyped-decorators
 """bfloat16 to MXFP4 inside a kernel: the scale rule, and the element conversion in two bit-equal forms.
 
 `USE_ASM=True` converts with gfx950's `v_cvt_scalef32_pk_fp4_bf16`; `USE_ASM=False` does the same arithmetic on
@@ -26,7 +27,7 @@ _CONVERT_WIDTH: tl.constexpr = tl.constexpr(4)
 
 
 @triton.jit
-def block_scale(peak):
+def block_scale(peak: tl.tensor) -> tl.tensor:
     """The EVEN scale byte (0..253) of a block from its largest bfloat16 magnitude (int32 bits, NaN counts as Inf).
 
     On float32 bits the rule is ((bits + 0x200000) & 0xFF800000), exponent field - 129, clamped to [-127, 127], + 127.
@@ -37,7 +38,7 @@ def block_scale(peak):
 
 
 @triton.jit
-def encode_e2m1(bits, scale):
+def encode_e2m1(bits: tl.tensor, scale: tl.tensor) -> tl.tensor:
     """E2M1 codes (int32, 0..15) of bfloat16 `bits` over 2^(scale-127); `scale` is an E8M0 byte 0..254, broadcastable.
 
     Nearest, ties to the even code, saturating at 6; the sign is kept, on zero and NaN too; NaN becomes sign | 7.
@@ -47,7 +48,8 @@ def encode_e2m1(bits, scale):
     # A subnormal is an integer times 2^-133: normalised through an exact integer conversion, because a float32
     # subnormal could be flushed on the way.
     subnormal = (magnitude.to(tl.float32).to(tl.int32, bitcast=True) >> 16) - (133 << 7)
-    # Dividing by the scale moves the exponent field; it may leave 0..255, so `scaled` is an ordered integer, not bits.
+    # Dividing by the scale moves the exponent field; it may leave 0..255, so `scaled` is an ordered integer, not
+    # bits.
     scaled = tl.where(magnitude < 0x80, subnormal, magnitude) + ((127 - scale) << 7)
     # From 1.0 up E2M1 keeps one mantissa bit of seven; below, 0.25 < x is 0.5 and 0.75 <= x is 1.
     large = ((scaled + 0x1F + ((scaled >> 6) & 1)) >> 6) - (126 << 1)
@@ -58,7 +60,9 @@ def encode_e2m1(bits, scale):
 
 
 @triton.jit
-def quantize_tile(x, TILE_M: tl.constexpr, TILE_K: tl.constexpr, USE_ASM: tl.constexpr):
+def quantize_tile(
+    x: tl.tensor, TILE_M: tl.constexpr, TILE_K: tl.constexpr, USE_ASM: tl.constexpr
+) -> tuple[tl.tensor, tl.tensor]:
     """Quantize a bfloat16 tile (TILE_M, TILE_K), TILE_K a multiple of 32, along K.
 
     Returns packed codes (TILE_M, TILE_K // 2) uint8, the even k in the low nibble, and scale bytes
@@ -69,7 +73,8 @@ def quantize_tile(x, TILE_M: tl.constexpr, TILE_K: tl.constexpr, USE_ASM: tl.con
     peak = tl.maximum(even & 0x7FFF, odd & 0x7FFF).to(tl.int32)
     scale = block_scale(tl.max(peak, axis=2, keep_dims=True))
     if USE_ASM:
-        # The instruction reads the exponent field alone; 2^-127 keeps the operand equal to the scale for byte 0 as well.
+        # The instruction reads the exponent field alone; 2^-127 keeps the operand equal to the scale for byte 0 as
+        # well.
         operand = tl.maximum(scale << 23, 0x00400000)
         packed = tl.inline_asm_elementwise(
             asm=_CONVERT,

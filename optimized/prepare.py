@@ -12,8 +12,8 @@ from mxassay.optimized.contracts import check_preshuffled_pair
 class PreparedWeights:
     """A snapshot of weights in row-major order.
 
-    packed: uint8 (N, K // 2), contiguous. scales: uint8 (N, K // 32), contiguous, no padding. Both are copies, owned by
-    this object: what happens to the tensors they were made from has no effect on them.
+    packed: uint8 (N, K // 2), contiguous. scales: uint8 (N, K // 32), contiguous, no padding. Both are copies,
+    owned by this object: what happens to the tensors they were made from has no effect on them.
     """
 
     packed: torch.Tensor
@@ -34,8 +34,8 @@ def prepare(b_preshuffled: torch.Tensor, b_scales_shuffled: torch.Tensor) -> Pre
     """Materialize linear weights and scales from preshuffled ones.
 
     b_preshuffled: uint8 or float4_e2m1fn_x2 (N, K // 2) in the (16,16) preshuffle, N % 16 == 0, K % 64 == 0.
-    b_scales_shuffled: uint8 or float8_e8m0fnu (N padded to 256, K // 32 padded to 8), e8m0-shuffled; padding is dropped
-    unread. Both contiguous, on one device.
+    b_scales_shuffled: uint8 or float8_e8m0fnu (N padded to 256, K // 32 padded to 8), e8m0-shuffled; padding is
+    dropped unread. Both contiguous, on one device.
 
     Raises ContractError otherwise.
 

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-decorators
 """The stand-alone quantizer: bfloat16 activations to packed MXFP4 codes and scales in memory."""
 
 from typing import NamedTuple
@@ -25,20 +26,20 @@ class QuantizedActivations(NamedTuple):
 
 @triton.jit
 def quantize_kernel(
-    x_ptr,
-    packed_ptr,
-    scales_ptr,
-    M,
-    K,
-    stride_row,
-    stride_k,
+    x_ptr: tl.tensor,
+    packed_ptr: tl.tensor,
+    scales_ptr: tl.tensor,
+    M: tl.tensor,
+    K: tl.tensor,
+    stride_row: tl.tensor,
+    stride_k: tl.tensor,
     TILE_M: tl.constexpr,
     TILE_K: tl.constexpr,
     EVEN_M: tl.constexpr,
     EVEN_K: tl.constexpr,
     WIDE: tl.constexpr,
     USE_ASM: tl.constexpr,
-):
+) -> None:
     """One (TILE_M, TILE_K) tile for each workgroup along x, K fastest."""
     tiles_k = tl.cdiv(K, TILE_K)
     first_m = (tl.program_id(0) // tiles_k * TILE_M).to(tl.int64)
@@ -56,10 +57,10 @@ def quantize_kernel(
 def quantize(x: torch.Tensor) -> QuantizedActivations:
     """Quantize activations in blocks of 32 along K, with the scale rule EVEN.
 
-    x: bfloat16 (M, K), M >= 0, K a positive multiple of 32, any strides. Returns fresh contiguous tensors in row-major
-    order. The scale byte of a block is the exponent field of (amax_bits + 0x200000) & 0xFF800000, less 2, at least 0; so
-    253 for Inf and NaN. Codes are nearest even of x over the scale, saturated at 6, with the sign kept; NaN becomes
-    sign | 7. The same arithmetic runs inside `matmul`.
+    x: bfloat16 (M, K), M >= 0, K a positive multiple of 32, any strides. Returns fresh contiguous tensors in
+    row-major order. The scale byte of a block is the exponent field of (amax_bits + 0x200000) & 0xFF800000, less 2,
+    at least 0; so 253 for Inf and NaN. Codes are nearest even of x over the scale, saturated at 6, with the sign
+    kept; NaN becomes sign | 7. The same arithmetic runs inside `matmul`.
 
     Raises ContractError on another shape, dtype or device; UnsupportedError where Triton has no device.
 

@@ -1,3 +1,4 @@
+# mypy: allow-untyped-decorators
 """The sum over splits: float32 partials (SPLITS, M, N) to one bfloat16 output."""
 
 import torch
@@ -6,7 +7,7 @@ import triton.language as tl
 
 from mxassay.errors import ContractError
 from mxassay.optimized.contracts import check_device, check_output
-from mxassay.optimized.device import current_target, on_device_of
+from mxassay.optimized.device import current_target, note_write, on_device_of
 from mxassay.optimized.rounding import to_bfloat16
 
 COLUMNS = 256  # of one workgroup: four for each lane of a wave, so that loads are 16 bytes wide
@@ -14,16 +15,16 @@ COLUMNS = 256  # of one workgroup: four for each lane of a wave, so that loads a
 
 @triton.jit
 def reduce_kernel(
-    partials_ptr,
-    out_ptr,
-    N,
-    stride_split,
-    stride_row,
-    stride_out_row,
+    partials_ptr: tl.tensor,
+    out_ptr: tl.tensor,
+    N: tl.tensor,
+    stride_split: tl.tensor,
+    stride_row: tl.tensor,
+    stride_out_row: tl.tensor,
     SPLITS: tl.constexpr,
     COLUMNS: tl.constexpr,
     ROUND_IN_INTEGERS: tl.constexpr,
-):
+) -> None:
     """Row pid // blocks, COLUMNS columns from block pid % blocks; splits are added in ascending order, in float32."""
     blocks = tl.cdiv(N, COLUMNS)
     row = (tl.program_id(0) // blocks).to(tl.int64)
@@ -40,9 +41,9 @@ def reduce_kernel(
 def reduce_partials(partials: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
     """Sum partial products over their first axis.
 
-    partials: float32 (S, M, N), S >= 1, unit stride along N, other strides any. out: bfloat16 (M, N) to write to, unit
-    column stride, not overlapping `partials`; a fresh tensor without it. The sum runs over splits in ascending order in
-    float32 and is rounded once, to nearest even, so equal partials give equal bits. NaN and Inf propagate.
+    partials: float32 (S, M, N), S >= 1, unit stride along N, other strides any. out: bfloat16 (M, N) to write to,
+    unit column stride, not overlapping `partials`; a fresh tensor without it. The sum runs over splits in ascending
+    order in float32 and is rounded once, to nearest even, so equal partials give equal bits. NaN and Inf propagate.
 
     Raises ContractError on another shape, dtype, stride or device; UnsupportedError where Triton has no device.
 
@@ -58,7 +59,7 @@ def reduce_partials(partials: torch.Tensor, *, out: torch.Tensor | None = None) 
         raise ContractError(f"partials must be float32 of shape (S, M, N), not {found}")
     splits, m, n = partials.shape
     if splits == 0 or n == 0:
-        raise ContractError(f"partials must have at least one split and one column, not shape {tuple(partials.shape)}")
+        raise ContractError(f"partials must hold a split and a column at least, not shape {tuple(partials.shape)}")
     if partials.stride(2) != 1:
         raise ContractError(f"partials must have unit stride along N, not {partials.stride(2)}; call contiguous()")
     target = current_target()
@@ -85,4 +86,5 @@ def reduce_partials(partials: torch.Tensor, *, out: torch.Tensor | None = None) 
                 num_warps=1,
                 num_stages=2,
             )
+        note_write(out)
     return out

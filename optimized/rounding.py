@@ -1,3 +1,4 @@
+# mypy: allow-untyped-decorators
 """float32 to bfloat16 inside a kernel, to nearest even on every device."""
 
 import triton
@@ -5,7 +6,7 @@ import triton.language as tl
 
 
 @triton.jit
-def to_bfloat16(x, IN_INTEGERS: tl.constexpr):
+def to_bfloat16(x: tl.tensor, IN_INTEGERS: tl.constexpr) -> tl.tensor:
     """bfloat16 of float32 `x`, nearest even, NaN kept quiet.
 
     The native cast of the GPU targets rounds to nearest even; that of Triton's interpreter (3.6 to 3.9) truncates, so

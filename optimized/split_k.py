@@ -22,8 +22,9 @@ class SplitK:
 def reconcile(k: int, tile_k: int, splits: int) -> SplitK:
     """Fit a requested tile depth and number of splits to K.
 
-    The tile is halved while half of it still holds all of K and is no smaller than one MFMA, so a small K is not padded
-    to a large tile. The tiles of K are then dealt to at most `splits` ranges of equal length; the last may be shorter.
+    The tile is halved while half of it still holds all of K and is no smaller than one MFMA, so a small K is not
+    padded to a large tile. The tiles of K are then dealt to at most `splits` ranges of equal length; the last may
+    be shorter.
 
     Not checked: that tile_k is a power of two; `Plan` checks it.
 

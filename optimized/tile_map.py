@@ -1,7 +1,8 @@
+# mypy: allow-untyped-decorators
 """Which output tile a workgroup computes: spreading over the dies, then grouped order.
 
-Each map exists as a `@triton.jit` function for the kernels and as a Python twin with the same name and `_py`, for plans,
-tests and drawings. Both maps are bijections for every size.
+Each map exists as a `@triton.jit` function for the kernels and as a Python twin with the same name and `_py`, for
+plans, tests and drawings. Both maps are bijections for every size.
 """
 
 import triton
@@ -11,7 +12,7 @@ XCDS: tl.constexpr = tl.constexpr(8)  # AMD Instinct MI355X data sheet: 8 accele
 
 
 @triton.jit
-def xcd_remap(pid, total):
+def xcd_remap(pid: tl.tensor, total: tl.tensor) -> tl.tensor:
     """Renumber workgroups so that each die gets one consecutive run of the `total` numbers.
 
     The hardware deals workgroups to the dies in turn (AMD CDNA3 ISA guide, workgroup dispatch): `pid` lies on die
@@ -29,11 +30,14 @@ def xcd_remap_py(pid: int, total: int) -> int:
     True
     """
     die = pid % XCDS.value
-    return die * (total // XCDS.value) + min(die, total % XCDS.value) + pid // XCDS.value
+    start: int = die * (total // XCDS.value) + min(die, total % XCDS.value)
+    return start + pid // XCDS.value
 
 
 @triton.jit
-def grouped_order(tile, tiles_m, tiles_n, GROUP_M: tl.constexpr):
+def grouped_order(
+    tile: tl.tensor, tiles_m: tl.tensor, tiles_n: tl.tensor, GROUP_M: tl.constexpr
+) -> tuple[tl.tensor, tl.tensor]:
     """(tile_m, tile_n) of a tile number: column by column inside bands of GROUP_M rows of tiles.
 
     Consecutive tiles of a band share weight tiles, so that weights are read from the cache of the die.
