@@ -21,7 +21,7 @@ MASK = 0xFFFFFFFF
 
 @dataclass
 class Machine:
-    """What the instruction finds: `vgprs`, `agprs` by number, uint32 (waves, 64); `sgprs` and the rest one number a wave."""
+    """What the instruction finds: `vgprs`, `agprs` by number, uint32 (waves, 64); the rest one number a wave."""
 
     waves: int
     vgprs: dict[int, np.ndarray] = field(default_factory=dict)
