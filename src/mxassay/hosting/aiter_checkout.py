@@ -21,6 +21,7 @@ from mxassay.errors import UnsupportedError
 from mxassay.hosting.aiter_compiled import UnsupportedAttributeError, compile_ops
 from mxassay.hosting.aiter_moves import MOVED_NAMES, MovedModules, add_moved_names
 from mxassay.hosting.aiter_names import AiterCheckout
+from mxassay.hosting.changed_import import ChangedLoader
 from mxassay.hosting.rocm_standin import environment_for_aiter, make_rocm_root
 
 NOTE = "aiter runs in its Triton-only mode without ROCm; gemm_a4w4 is served by its prebuilt gfx950 code objects"
@@ -49,7 +50,7 @@ class _Hook(importlib.abc.MetaPathFinder):
         search = [str(self.checkout.path)] if fullname == "aiter" else path
         spec = importlib.machinery.PathFinder.find_spec(fullname, search)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Changed(spec.loader, self.changes.get(fullname), self.after.get(fullname))
+            spec.loader = ChangedLoader(spec.loader, self.changes.get(fullname), self.after.get(fullname))
         return spec
 
     def _add_exports(self, module: types.ModuleType) -> None:
@@ -83,31 +84,6 @@ def _from(source: str, name: str) -> Any:
 
 def _refuse_to_compile(module: types.ModuleType) -> None:
     module.compile_ops = compile_ops  # type: ignore[attr-defined]
-
-
-class _Changed(importlib.abc.Loader):
-    """A loader that changes its module before it runs, after it ran, or both."""
-
-    def __init__(
-        self,
-        loader: importlib.abc.Loader,
-        before: Callable[[types.ModuleType], None] | None,
-        after: Callable[[types.ModuleType], None] | None,
-    ) -> None:
-        self.loader, self.before, self.after = loader, before, after
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        if self.before is not None:
-            self.before(module)
-        self.loader.exec_module(module)
-        if self.after is not None:
-            self.after(module)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.loader, name)  # get_source and the like, for tracebacks and for Triton
 
 
 class _Served(importlib.abc.Loader):
@@ -148,21 +124,26 @@ def aiter_checkout(path: "str | os.PathLike[str]") -> Iterator[AiterCheckout]:
     """Like `install_aiter`, and undone at the end: environment, search path, hook and every loaded aiter module."""
     environment, search, hooks = dict(os.environ), list(sys.path), list(sys.meta_path)
     modules = set(sys.modules)
+    checkout = install_aiter(path)
     try:
-        yield install_aiter(path)
+        yield checkout
     finally:
         os.environ.clear()
         os.environ.update(environment)
         sys.path[:], sys.meta_path[:] = search, hooks
         for name in set(sys.modules) - modules:
-            if name.split(".")[0] == "aiter":
+            if name.split(".")[0] == "aiter" or _lies_in(sys.modules[name], checkout.path):
                 del sys.modules[name]
 
 
 def _require_no_other(checkout: AiterCheckout) -> None:
     loaded = sys.modules.get("aiter")
-    file = getattr(loaded, "__file__", None)
-    if loaded is not None and (file is None or checkout.path not in Path(file).resolve().parents):
+    if loaded is not None and not _lies_in(loaded, checkout.path):
         raise UnsupportedError(
-            f"aiter must come from {checkout.path}, not be imported already from {file}; start a new process"
+            f"aiter must come from {checkout.path}, not be imported already from {loaded.__file__}; start a new process"
         )
+
+
+def _lies_in(module: types.ModuleType, folder: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and folder in Path(file).resolve().parents

@@ -143,7 +143,6 @@ _ON_CARD: dict[Any, Any] = {
     _getter("is_cpu"): False,
     torch.Tensor.get_device: 0,
     torch.get_device: 0,
-    torch.Tensor.record_stream: None,
 }
 
 _MOVES: dict[Any, Callable[..., tuple[tuple[Any, ...], dict[str, Any], bool | None]]] = {
@@ -224,6 +223,8 @@ def _stand_in(mode: CudaOnHost) -> AbstractContextManager[Any]:
     stack.enter_context(_replaced(torch.version, {"hip": HIP_VERSION, "cuda": None}))
     stack.enter_context(_replaced(torch.library.Library, {"impl": _library_impl(mode)}))
     stack.enter_context(_replaced(torch, {"Generator": generator_type(), "load": _load(mode), **_default_device(mode)}))
+    # torch checks the stream's type before a mode gets to see the call.
+    stack.enter_context(_replaced(torch.Tensor, {"record_stream": lambda tensor, stream: None}))
     if hasattr(torch, "accelerator"):
         stack.enter_context(_replaced(torch.accelerator, accelerator_functions()))
     stack.enter_context(mode)

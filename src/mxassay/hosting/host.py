@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+import triton
 
-from mxassay.gfx950.driver import emulated
+from mxassay.gfx950.driver import activate
 from mxassay.gfx950.hostmemory import HostMemory
 from mxassay.hosting.aiter_checkout import NOTE as AITER_NOTE
 from mxassay.hosting.aiter_checkout import aiter_checkout
 from mxassay.hosting.cuda_on_host import NOTE, CudaOnHost, cuda_on_host
 from mxassay.hosting.launch_log import LaunchLog, recorded
+from mxassay.hosting.no_compiler import no_device_compiler
 
 if TYPE_CHECKING:
     from mxassay.gfx950.dispatch import Options
@@ -42,18 +44,39 @@ def emulated_host(checkout: "str | os.PathLike[str] | None" = None, options: "Op
         ContractError, UnsupportedError: from the checkout.
     """
     with ExitStack() as stack:
-        driver = stack.enter_context(emulated(options))
-        # A program that asks Triton for the device wants the one its own tensors say they are on.
-        driver.get_active_torch_device = lambda: torch.device("cuda", 0)  # type: ignore[method-assign]
-        driver.get_device_interface = lambda: torch.cuda  # type: ignore[method-assign]
+        driver = stack.enter_context(_emulated_card(options))
         log = stack.enter_context(recorded(LaunchLog()))
         stack.enter_context(_arguments_read_as_host_memory())
         cuda = stack.enter_context(cuda_on_host())
+        stack.enter_context(no_device_compiler())
         notes = [NOTE]
         if checkout is not None:
             stack.enter_context(aiter_checkout(checkout))
             notes.append(AITER_NOTE)
         yield Host(cuda, driver, log, tuple(notes))
+
+
+@contextmanager
+def _emulated_card(options: "Options | None") -> Iterator["EmulatedDriver"]:
+    """The emulated card as Triton's device. A real card comes back at the end.
+
+    Where there is none the emulated one stays: compiled kernels ask the active driver once more when they die.
+    """
+    config = triton.runtime.driver
+    try:
+        before = config.active
+    except RuntimeError:
+        before = None
+    driver = activate(options)
+    # A program that asks Triton for the device wants the one its own tensors say they are on.
+    driver.get_active_torch_device = lambda: torch.device("cuda", 0)  # type: ignore[method-assign]
+    driver.get_device_interface = lambda: torch.cuda  # type: ignore[method-assign]
+    try:
+        yield driver
+    finally:
+        del driver.get_active_torch_device, driver.get_device_interface
+        if before is not None:
+            config.set_active(before)
 
 
 @contextmanager

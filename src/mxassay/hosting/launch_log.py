@@ -1,6 +1,7 @@
 """What ran on the emulated card: one line a kernel, for the summary at the end of `mxassay run`."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -63,10 +64,14 @@ class LaunchLog:
         for line in self.kernels.values():
             lines.append(f"  {line.launches:5} x {line.kernel}  {line.workgroups:,} workgroups, {line.seconds:.2f} s")
         for word, found in (("fault", self.faults), ("unsupported", self.unsupported)):
-            lines += [f"  {word}: {text}" for text in found]
+            lines += [f"  {word}: {text}" + _times(count) for text, count in Counter(found).items()]
         if not self.faults and not self.unsupported:
             lines.append("  no faults")
         return "\n".join(lines)
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""
 
 
 @contextmanager

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from mxassay.errors import UnsupportedError
 from mxassay.hosting.host import emulated_host
 from mxassay.hosting.launch_log import LaunchLog
+from mxassay.hosting.pytest_outcomes import Outcomes
 from mxassay.hosting.refusals import refused_so_far
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ class Run:
         log: what was launched on the emulated card.
         refused: what was refused by name, even if the program caught the error.
         notes: what to tell the user about the host.
+        tests: outcomes, where the program was pytest.
     """
 
     exit_code: int
@@ -40,10 +44,12 @@ class Run:
     log: LaunchLog
     refused: tuple[str, ...]
     notes: tuple[str, ...]
+    tests: Outcomes | None = None
 
     def summary(self) -> str:
         """Launches, faults and refusals, as lines for people."""
-        return "\n".join([self.log.summary(), *(f"  refused: {text}" for text in self.refused)])
+        tests = [self.tests.summary()] if self.tests is not None else []
+        return "\n".join([*tests, self.log.summary(), *(f"  refused: {text}" for text in self.refused)])
 
 
 def run_program(
@@ -54,27 +60,33 @@ def run_program(
 ) -> Run:
     """Run `SCRIPT.py ARGUMENTS...` or `-m MODULE ARGUMENTS...` with `device="cuda"` and Triton on the emulated card.
 
-    Never raises for what the program does, KeyboardInterrupt apart.
+    Never raises for what the program does, KeyboardInterrupt apart. pytest must run in one process: workers that it
+    starts (`-n`) don't have the host.
 
     Raises:
         UnsupportedError: no such file, no words, or a checkout that can't be used.
     """
+    words = list(words)
     if not words or words == ["-m"]:
         raise UnsupportedError("a program must be named, as SCRIPT.py or -m MODULE, not left out")
     if words[0] != "-m" and not Path(words[0]).is_file():
         raise UnsupportedError(f"a script must be an existing file, not {words[0]}; a module takes -m before its name")
     error: BaseException | None = None
     code = 0
+    tests = Outcomes() if words[:2] == ["-m", "pytest"] else None
     with emulated_host(checkout, options) as host, _arguments(words):
         try:
-            _execute(words)
+            if tests is not None:
+                code = int(pytest.main(list(words[2:]), plugins=[tests]))
+            else:
+                _execute(words)
         except SystemExit as exit_:
             code = _exit_code(exit_.code)
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
             error, code = raised, 1
-    return Run(code, error, host.log, refused_so_far(), host.notes)
+    return Run(code, error, host.log, refused_so_far(), host.notes, tests)
 
 
 def _execute(words: Sequence[str]) -> None:

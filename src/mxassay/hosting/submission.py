@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from mxassay.errors import ContractError, MxassayError, UnsupportedError
+from mxassay.errors import MxassayError, UnsupportedError
 from mxassay.hosting import wire
 
 _POLL_SECONDS = 0.05
@@ -117,7 +117,7 @@ class Submission:
         """Start the process and run the file's top level, unless that is done. Returns notes for the user.
 
         Raises:
-            SubmissionError, SubmissionEndedError, UnsupportedError, ContractError: as `call`.
+            UnsupportedError, SubmissionError, SubmissionEndedError: as `call`.
         """
         if self._worker is None:
             if not Path(self.path).is_file():
@@ -135,8 +135,7 @@ class Submission:
 
         Raises:
             UnsupportedError: it needs something that nobody supplies here, named in the message.
-            ContractError: it broke the contract of something of ours, or returned no tensor.
-            SubmissionError: it raised.
+            SubmissionError: it raised, or returned no tensor.
             SubmissionEndedError: it broke a limit, died, or ended its process.
         """
         self.load()
@@ -170,9 +169,8 @@ class Submission:
             if request is None:
                 self.close()
             message = str(raised["message"])
-            if raised["family"]:
-                family = {"UnsupportedError": UnsupportedError, "ContractError": ContractError}[raised["family"]]
-                raise family(message)
+            if raised["unsupported"]:
+                raise UnsupportedError(message)
             raise SubmissionError(str(raised["type"]), message, str(raised["traceback"]))
         return header, blobs
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from mxassay.errors import ContractError, UnsupportedError
+from mxassay.errors import UnsupportedError
 from mxassay.hosting import wire
 from mxassay.hosting.host import Host, emulated_host
 from mxassay.hosting.refusals import refused_so_far
@@ -94,16 +94,15 @@ def _answer(
 
 def _described_output(out: Any) -> dict[str, Any]:
     if not isinstance(out, torch.Tensor):
-        raise ContractError(f"custom_kernel must return a tensor, not {type(out).__name__}")
+        raise TypeError(f"custom_kernel must return a tensor, not {type(out).__name__}")
     with torch._C.DisableTorchFunction():
         return wire.describe(out)
 
 
 def _described(error: BaseException) -> dict[str, Any]:
-    family = next((kind.__name__ for kind in (UnsupportedError, ContractError) if isinstance(error, kind)), "")
     return {
         "type": type(error).__name__,
-        "family": family,
+        "unsupported": isinstance(error, UnsupportedError),
         "message": str(error),
         "traceback": "".join(traceback.format_exception(error)),
     }
