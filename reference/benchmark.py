@@ -27,6 +27,8 @@ LEADERBOARD = (
     (256, 3072, 1536),
 )
 
+QUANTIZE_SHAPE = (4096, 4096)
+
 _QUANTIZE_BAR_MS = 100.0
 _LEADERBOARD_BAR_S = 3.0
 _TEMPORARIES_BAR = 10.0
@@ -35,14 +37,14 @@ _TEMPORARIES_BAR = 10.0
 def figures(repeats: int = 5) -> list[dict[str, Any]]:
     """Measure, in this process, on the threads that torch has.
 
-    Returns one dict per figure: `id`, `value` (the median of `repeats` runs after one to warm up), `unit`, `bar` (the most
-    that we promise on two cores), `holds`, and for the quantizer one row for each peer: `peer` (name, version, its own
-    median) and `ratio` (peer's time over ours). A peer that is not installed has ratio None.
+    Returns one dict per figure: `id`, `value` (the median of `repeats` runs after one to warm up), `unit`, `bar` (the
+    most that we promise on two idle cores) and `holds`; and one for each peer of the quantizer: `value` (ours), `peer`
+    (its name, version and median) and `ratio` (its time over ours). A peer that is not installed has ratio None.
 
     Figures: quantizing 4096x4096 bfloat16; the six leaderboard references together (quantize A, then exact product,
-    certificate and bound), in seconds; the peak of temporaries in MB per MB of input for both, outputs included.
+    certificate and bound), in seconds; the peak of memory in MB per MB of input for both, outputs included.
     """
-    x = torch.randn(4096, 4096, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    x = torch.randn(*QUANTIZE_SHAPE, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
     ours = _median(lambda: quantize(x), repeats) * 1e3
     rows = [_figure("quantize 4096x4096 bf16", ours, "ms", _QUANTIZE_BAR_MS)]
     for name, prepare in (("torchao", _torchao), ("ml_dtypes", _ml_dtypes)):

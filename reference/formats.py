@@ -128,7 +128,11 @@ def pack(codes: torch.Tensor) -> torch.Tensor:
 
 
 def unpack(packed: torch.Tensor) -> torch.Tensor:
-    """Packed bytes (..., K/2) to uint8 codes (..., K): the inverse of `pack`."""
+    """Packed bytes (..., K/2) to uint8 codes (..., K): the inverse of `pack`.
+
+    >>> unpack(torch.tensor([0x71], dtype=torch.uint8)).tolist()
+    [1, 7]
+    """
     packed = as_bytes("packed", packed)
     return PACKING.invert(packed)
 

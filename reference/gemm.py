@@ -11,8 +11,10 @@ from mxassay.reference.superaccumulator import exact_sums
 
 from mxassay.errors import ContractError
 
-# Elements held at a time of one dequantized operand (1 MiB of float64), and the most outputs of a tile.
-_TILE_ELEMENTS = 1 << 17
+# Elements held at a time of one dequantized operand, and the most outputs of a tile: an eighth of the operand keeps
+# temporaries in proportion to the input, and the limits are 1 MiB and 8 MiB of float64.
+_TILE_SHARE = 8
+_TILE_ELEMENTS = (1 << 17, 1 << 20)
 _TILE_ROWS = 256
 
 
@@ -53,8 +55,10 @@ def tiles(left: Operand, right: Operand) -> Iterator[Tile]:
     It relies on BLAS adding products (no Strassen-like and no emulated float64). Outputs that fail the test of 3 go
     through `exact_sums`, which is exact for every input.
     """
-    row_step = min(_TILE_ROWS, max(1, _TILE_ELEMENTS // left.k))
-    column_step = max(1, _TILE_ELEMENTS // max(left.k, row_step))
+    least, most = _TILE_ELEMENTS
+    size = min(max(right.rows * right.k // _TILE_SHARE, least), most)
+    row_step = min(_TILE_ROWS, max(1, size // left.k))
+    column_step = max(1, size // max(left.k, min(row_step, left.rows)))
     for rows, band in _cut(left, row_step):
         values = band.values()
         sizes = values.abs()

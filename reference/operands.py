@@ -32,7 +32,7 @@ class Operand:
 
     def along_k(self, blocks: slice) -> "Operand":
         """The operand cut to a slice of blocks."""
-        packed = self.packed.view(self.rows, self.blocks, -1)[:, blocks].flatten(1)
+        packed = self.packed.view(self.rows, self.blocks, E8M0.block // 2)[:, blocks].flatten(1)
         return Operand(packed, self.scales[:, blocks].contiguous())
 
     def has_nan_scale(self) -> torch.Tensor:

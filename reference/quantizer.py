@@ -19,8 +19,9 @@ from mxassay.reference.formats import (
 
 from mxassay.errors import ContractError
 
-# A chunk's temporaries then stay in a core's second-level cache; other devices take everything in few launches.
-_CHUNK_CPU = 1 << 18
+# Few enough elements that temporaries stay in cache, enough that threads seldom wait for each other; other devices take
+# everything in few launches.
+_CHUNK_CPU = 1 << 20
 _CHUNK_DEVICE = 1 << 26
 
 
