@@ -15,8 +15,7 @@ from pcode_state import NoWitnessError, program_of
 from pcode_values import FORMATS
 from variants import Variant
 
-# Results AMD documents as approximate: compared within so many units in the last place (AMD CDNA4 ISA, V_RCP_F32:
-# "1 ULP accuracy", likewise V_RSQ, V_SQRT, V_EXP, V_LOG; the f16 and f64 forms are not tighter).
+# Approximate on the card, to 1 ulp in float32 (AMD CDNA4 ISA; for f16 and f64 that bound is inferred): compared so.
 APPROXIMATE = {
     f"V_{op}_{fmt}": 1 for op in ("RCP", "RCP_IFLAG", "RSQ", "SQRT", "EXP", "LOG") for fmt in ("F16", "F32", "F64")
 }

@@ -24,7 +24,7 @@ ERRATA = {
     **{
         f"V_RNDNE_{f.upper()}": (
             ROUND_EVEN.format(f=f),
-            "floor(x + 0.5) rounds twice and loses -0; LLVM folds the instruction as roundeven (llvm.rint)",
+            "floor(x + 0.5) rounds twice and loses -0; LLVM selects the instruction for roundeven",
         )
         for f in ("f16", "f32", "f64")
     },

@@ -46,8 +46,7 @@ def named(*names: str):
 
 
 def float_to_integer(low: int, high: int, make: Callable) -> Callable:
-    """Truncation, saturation, NaN to 0 (AMD CDNA ISA, "V_CVT_I32_F32": "out of range floating point values saturate",
-    "NaN is converted to 0")."""
+    """Truncation, saturation at the ends, NaN to 0: inferred, AMD's text only names the function."""
 
     def convert(mode: str, v: Value) -> Value:
         if is_nan(v):
@@ -134,7 +133,7 @@ for _from in ("fp4", "fp6", "bf6", "fp8", "bf8"):
 
 @named("u32_to_u16")
 def saturate_u16(mode: str, v: Value) -> Value:
-    """Saturates: LLVM uses V_CVT_PK_U16_U32 and V_CVT_PK_I16_I32 as clamps (AMDGPUCombinerHelper, clamp i64 to i16)."""
+    """Saturates, like V_CVT_PK_I16_I32, which LLVM takes as a clamp (its test combine-short-clamp.ll)."""
     return unsigned(min(v.read(), 0xFFFF), 16)
 
 
