@@ -8,6 +8,7 @@ from mxassay.kernels import GemmArguments, Kernel
 if TYPE_CHECKING:
     import torch
 
+    from mxassay.arenas import Arena
     from mxassay.reference import Expectation
 
 Shape = tuple[int, int, int]
@@ -15,9 +16,9 @@ Shape = tuple[int, int, int]
 # Small shapes at every edge: M of 1 and odd, N and K that are no multiple of any tile, one long K for split-K.
 EDGES: tuple[Shape, ...] = ((1, 16, 64), (5, 48, 320), (17, 80, 576), (33, 272, 1088), (3, 112, 3648))
 
-# Bits of extra spread that blocks' scales get, by K: as much as keeps nearly every output certified. Without it
-# nine blocks in ten share one scale byte, and a fault in the scale layout hides.
-_SPREAD_BITS = ((512, 2), (2048, 1), (1 << 62, 1))
+# Powers of two among which each block's scale is drawn, by K: the most that keeps nearly every output certified.
+# Without them nine blocks in ten share one scale byte, and a fault in the scale layout hides.
+_SPREAD_BITS = ((512, 6), (2048, 5), (7168, 4), (1 << 62, 3))
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Case:
 
     shape: Shape
     seed: int = 0
-    dialect: str = "EVEN"
+    dialect: str = "even"
     plan: Any = None
     reduced_from: Shape | None = None
 
@@ -43,32 +44,9 @@ class Problem:
     expectation: "Expectation"
     arenas: tuple["Arena", ...]
 
-    def disturbed(self) -> list[str]:
+    def changed(self) -> list[str]:
         """Names of the inputs that are no longer what they were, or whose surroundings were written."""
-        return [arena.name for arena in self.arenas if arena.disturbed()]
-
-
-class Arena:
-    """A tensor inside a larger buffer of 0xFF bytes, so that a stray read brings NaN and a stray write shows."""
-
-    MARGIN = 4096  # bytes on both sides; a multiple of any alignment that a kernel asks for
-
-    def __init__(self, name: str, tensor: "torch.Tensor", device: str) -> None:
-        import torch
-
-        self.name = name
-        size = tensor.numel() * tensor.element_size()
-        storage = torch.full((size + 2 * self.MARGIN,), 0xFF, dtype=torch.uint8)
-        storage[self.MARGIN : self.MARGIN + size] = tensor.contiguous().view(torch.uint8).reshape(-1)
-        self._before = storage
-        self._storage = storage.to(device, copy=True)
-        inside = self._storage[self.MARGIN : self.MARGIN + size]
-        self.tensor = inside.view(tensor.dtype).reshape(tensor.shape)
-
-    def disturbed(self) -> bool:
-        import torch
-
-        return not torch.equal(self._storage.cpu(), self._before)
+        return [arena.name for arena in self.arenas if arena.changed()]
 
 
 def build(case: Case, device: str) -> Problem:
@@ -79,6 +57,7 @@ def build(case: Case, device: str) -> Problem:
     """
     import torch
 
+    from mxassay.arenas import Arena
     from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
     from mxassay.reference import DIALECTS, dequantize, expectation, quantize
 
@@ -95,7 +74,7 @@ def build(case: Case, device: str) -> Problem:
         "b_preshuffled": WEIGHT_PRESHUFFLE.apply(b_quantized.packed),
         "b_scales_shuffled": SCALE_SHUFFLE.apply(b_quantized.scales, fill=0xFF),
     }
-    arenas = {name: Arena(name, tensor, device) for name, tensor in inputs.items()}
+    arenas = {name: Arena(name, tensor, device, fill=True) for name, tensor in inputs.items()}
     return Problem(
         arguments=GemmArguments(**{name: arena.tensor for name, arena in arenas.items()}),
         expectation=expectation(*a_quantized, *b_quantized),

@@ -26,8 +26,8 @@ STATEMENT = (
 def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "") -> CaseRecord:
     """Run `kernel` once on `case` and judge it. Never raises for what the kernel does.
 
-    Besides the outputs: inputs and the bytes around them must be unchanged, and memory that the kernel allocates
-    through torch is NaN before it writes there.
+    Besides the outputs: inputs must be unchanged, and so must the bytes around every input and around every tensor
+    that the kernel makes through torch; memory it makes is NaN before it writes there.
 
     Args:
         kernel: the kernel under test.
@@ -47,10 +47,13 @@ def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "
         seed=case.seed,
         replay=_replay(kernel, case, device, kernel_words),
     )
+    from mxassay.arenas import GuardedAllocations
+
     problem = build(case, device.tensors_on)
     clock = _Clock()
+    allocations = GuardedAllocations()
     try:
-        with _poisoned_allocations(), clock.running():
+        with allocations, clock.running():
             out = kernel.call(problem.arguments, case.plan)
             if out.is_cuda:
                 import torch
@@ -61,7 +64,13 @@ def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "
     except Exception as error:
         message = f"the kernel raised {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
         return replace(record, verdict=Verdict.ERROR, message=message, **clock.seconds())
-    return replace(_judge(record, problem, out), **clock.seconds())
+    record = _judge(record, problem, out)
+    strays = [f"{name}: written" for name in problem.changed()]
+    strays += [f"around {name}: written" for name in allocations.overruns()]
+    if strays:
+        message = f"inputs, and the bytes around every buffer, must be left alone, not {'; '.join(strays)}"
+        record = replace(record, verdict=Verdict.FAIL, message=message)
+    return replace(record, **clock.seconds())
 
 
 def _judge(record: CaseRecord, problem: Problem, out: "torch.Tensor") -> CaseRecord:
@@ -83,9 +92,6 @@ def _judge(record: CaseRecord, problem: Problem, out: "torch.Tensor") -> CaseRec
             bit_differences=differences,
             first_wrong=_first_wrong(out, expectation, wrong),
         )
-    if disturbed := problem.disturbed():
-        message = f"inputs must be unchanged after the call, with the bytes around them, not {', '.join(disturbed)}"
-        return replace(record, verdict=Verdict.FAIL, message=message)
     return record
 
 
@@ -114,25 +120,9 @@ def _replay(kernel: Kernel, case: Case, device: Device, kernel_words: str) -> st
     m, n, k = case.reduced_from or case.shape
     words = ["mxassay check", *([kernel_words] if kernel_words else []), f"--shapes {m},{n},{k}"]
     words += [f"--device {device.name}", f"--seed {case.seed}"]
-    if kernel.dialect != "EVEN":
+    if kernel.dialect != "even":
         words.append(f"--dialect {kernel.dialect}")
     return " ".join(words)
-
-
-@contextmanager
-def _poisoned_allocations() -> Iterator[None]:
-    """Let torch.empty return NaN, so that an output or a partial nobody wrote can't look right by luck."""
-    import torch
-
-    was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
-    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(was[0], warn_only=was[1])
-        torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
 
 
 @dataclass

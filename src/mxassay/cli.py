@@ -54,7 +54,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHAPE",
         help="leaderboard, tests, edges, all, or M,N,K (default: all)",
     )
-    check.add_argument("--dialect", default="EVEN", help="quantization dialect the kernel implements (default: EVEN)")
+    check.add_argument("--dialect", default="even", help="quantization dialect the kernel implements (default: even)")
     check.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")
     check.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     check.set_defaults(run="mxassay.commands.check")
