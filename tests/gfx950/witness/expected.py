@@ -178,7 +178,7 @@ def vector(form: Form, variant: Variant, wave: WaveInput) -> WaveOutput:
             output.lanes[lane] = result_of(form, variant, state, lane, found["D0"].bits)
     off = ~wave.exec & WHOLE
     if form.compares or form.carry_out:
-        # Lanes that are off get 0: AMD CDNA4 ISA, "VOPC" for compares, inferred for carries; the text speaks of one lane.
+        # Lanes that are off get 0 (compares: AMD CDNA4 ISA, "VOPC"; carries: inferred).
         output.masks["VCC" if form.encoding in ("VOPC", "VOP2") else "SDST"] = vcc, known | off
     if form.name.startswith("V_CMPX"):
         output.masks["EXEC"] = exec_after, known | off
