@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from assemble import machine_code
+
 from mxassay.gfx950.batch import Batch
 from mxassay.gfx950.decode import decode_one
 from mxassay.gfx950.faults import UnsupportedInstruction

@@ -10,10 +10,11 @@ import numpy as np
 from edges import draw
 from expected import LANES, WHOLE, WaveInput
 from forms import SCALAR, VECTOR, Form, Operand, gfx950_forms
-from mxassay.gfx950.registry import Mode, lookup
 from pcode_state import NoWitnessError, program_of
 from pcode_values import FORMATS
 from variants import Variant
+
+from mxassay.gfx950.registry import Mode, lookup
 
 # Approximate on the card, to 1 ulp in float32 (AMD CDNA4 ISA; for f16 and f64 that bound is inferred): compared so.
 APPROXIMATE = {

@@ -6,9 +6,10 @@ import emulate
 import pytest
 from expected import CROSS_LANE
 from forms import CONTROL, MATRIX, every_form, gfx950_forms
-from mxassay.gfx950 import registry
 from pcode_functions import BORROWED
 from pcode_state import NoWitnessError, program_of, texts
+
+from mxassay.gfx950 import registry
 
 NOT_ON_GFX950 = {"V_CUBEID_F32", "V_CUBESC_F32", "V_CUBETC_F32", "V_CUBEMA_F32"}
 SCALED = "rounding, saturation and NaN of a scaled narrowing conversion are not in AMD's text"

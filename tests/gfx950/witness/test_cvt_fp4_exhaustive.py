@@ -8,6 +8,7 @@ import emulate
 import numpy as np
 import pytest
 import torch
+
 from mxassay.reference import cvt_scalef32_pk_fp4_bf16
 
 EVERY = np.arange(1 << 16, dtype=np.uint32)

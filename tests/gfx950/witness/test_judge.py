@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from forms import gfx950_forms
 from judge import judge, judge_scalar
-from mxassay.gfx950 import registry
 from variants import Variant
+
+from mxassay.gfx950 import registry
 
 # An operation given another's meaning: what is left to see is often one edge operand.
 SWAPPED = [

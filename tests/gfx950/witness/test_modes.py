@@ -12,9 +12,10 @@ import expected
 import pytest
 from forms import gfx950_forms
 from judge import inputs_of, machine_of, seeded, vgpr
-from mxassay.gfx950.registry import Mode
 from pcode_values import FORMATS, Value, is_nan, make_float, multiply
 from variants import Variant
+
+from mxassay.gfx950.registry import Mode
 
 F32 = FORMATS["f32"]
 ARITHMETIC = [

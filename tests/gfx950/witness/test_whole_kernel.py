@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from forms import SCALAR, VECTOR, Form
 from judge import forms_to_judge, inputs_of, machine_of, seeded
-from mxassay.gfx950.launch import launch
 from probe_kernel import LIMIT, probe_kernel
 from variants import Variant
+
+from mxassay.gfx950.launch import launch
 
 WAVES = 2
 PLAIN = Variant("whole kernel", partial=True)

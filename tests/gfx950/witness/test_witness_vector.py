@@ -9,8 +9,9 @@ import pytest
 from emulate import refusal
 from forms import Form
 from judge import forms_to_judge, judge
-from mxassay.gfx950.registry import Mode
 from variants import variants_of
+
+from mxassay.gfx950.registry import Mode
 
 # What the emulator may refuse by name: modifiers whose meaning no source fixes, or that no compiler writes.
 MAY_REFUSE = (
