@@ -8,12 +8,14 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import torch
+
 from mxassay.reference.exactness import expectation
 from mxassay.reference.quantizer import Quantized, quantize
 
@@ -53,7 +55,7 @@ def figures(repeats: int = 5) -> list[dict[str, Any]]:
     seconds = _median(lambda: [_reference(*problem) for problem in problems], repeats)
     rows.append(_figure("six leaderboard references", seconds, "s", _LEADERBOARD_BAR_S))
     rows.append(_figure("quantize, temporaries", _peak(lambda: quantize(x)) / x.nbytes, "MB/MB", _TEMPORARIES_BAR))
-    worst = max(_peak(lambda p=problem: _reference(*p)) / _bytes(*problem) for problem in problems)
+    worst = max(_peak(partial(_reference, *problem)) / _bytes(*problem) for problem in problems)
     rows.append(_figure("leaderboard reference, temporaries", worst, "MB/MB", _TEMPORARIES_BAR))
     return rows
 

@@ -29,15 +29,17 @@ What differs beyond that are edges: blocks of zeros, tiny blocks, blocks near th
 | RCEIL_AITER_MX       | 253                | 255 | 255 | byte 1 is the least for amax > 3*2^-149        |
 | RCEIL_TORCHAO        | 253                | 254 | 255 | elements of byte 0 are divided by 1            |
 
-A block of zeros has scale byte 0 in every dialect.
+A block of zeros has scale byte 0 in every dialect. The NaN column holds for the default quiet NaN, 0x7FC00000: adding the
+carry of EVEN to a NaN whose bits are 0x7FE00000 or more runs into the sign bit, and then aiter's op test gives 0 (so it
+does for the NaN, 0xFFFF, that torch's CPU cast to bfloat16 makes). Our dialects take the column for every NaN.
 """
 
 from dataclasses import dataclass, replace
 
 import torch
-from mxassay.reference.formats import Ties
 
 from mxassay.errors import UnsupportedError
+from mxassay.reference.formats import Ties
 
 _INFINITY = 0x7F800000  # float32
 _MANTISSA = 23
@@ -74,8 +76,8 @@ class Dialect:
     def scale_bytes(self, amax_bits: torch.Tensor) -> torch.Tensor:
         """The scale byte of each block.
 
-        `amax_bits`: int32, any shape, the bits of the block's largest magnitude as float32 (sign bit clear; Inf is 0x7F800000,
-        a NaN anything above it). Returns uint8 of that shape.
+        `amax_bits`: int32, any shape, the bits of the block's largest magnitude as float32 (sign bit clear; Inf is
+        0x7F800000, a NaN anything above it). Returns uint8 of that shape.
 
         >>> EVEN.scale_bytes(torch.tensor([7.0, 6.9]).view(torch.int32)).tolist()
         [128, 127]
@@ -99,7 +101,6 @@ EVEN = Dialect(
     carry=0x200000,
     overflow=253,
     infinity=253,
-    # The byte that a NaN block gets from a max instruction that drops NaN is open; this is our reading of its bits.
     nan=253,
     source="GPU MODE amd-mxfp4-mm submission 748756: exponent - 129 clamped to [-127, 127]; NaN: declared policy",
 )
@@ -109,7 +110,7 @@ EVEN_AITER = replace(
     overflow=254,
     infinity=254,
     nan=254,
-    source="aiter op test and Triton _mxfp4_quant_op: log2, then clamp to [-127, 127]; NaN: for quiet NaNs without payload",
+    source="aiter op test torch_dynamic_mxfp4_quant: log2, then clamp to [-127, 127]; NaN: see above",
 )
 EVEN_AITER_MX = replace(EVEN, name="even-aiter-mx", overflow=255, infinity=255, nan=255, source=_AITER_MX)
 EVEN_TORCHAO = replace(EVEN, name="even-torchao", nan=255, byte0_exponent=-126, source=_TORCHAO)

@@ -4,12 +4,12 @@ import math
 from typing import NamedTuple
 
 import torch
+
+from mxassay.errors import ContractError
 from mxassay.reference.formats import E2M1, E8M0, unpack
 from mxassay.reference.gemm import Tile, rounded, tiles
 from mxassay.reference.operands import Operand, check_operands
 from mxassay.reference.rounding import power_of_two, round_to_bfloat16
-
-from mxassay.errors import ContractError
 
 # float32: bits of the significand, exponent of the least subnormal, the largest number.
 _SIGNIFICAND = 24

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Literal
 
 import torch
-from mxassay.layouts import PACKING
 
 from mxassay.errors import ContractError
+from mxassay.layouts import PACKING
 
 Ties = Literal["even", "away"]
 
@@ -28,7 +29,7 @@ class ElementFormat:
         (0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0)
         """
         magnitudes = self.values[:8]
-        return tuple((low + high) / 2 for low, high in zip(magnitudes, magnitudes[1:], strict=False))
+        return tuple((low + high) / 2 for low, high in pairwise(magnitudes))
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def encode(
 
     Returns uint8 codes 0..15 of the shape of `x`. The outcome of every input is declared:
         - finite values: the nearest code; magnitudes above 6 saturate to 6; the sign is kept, also of -0 (code 8);
-        - Inf: 7 or 15 (+-6). NaN: 7 or 15 by its sign bit (AMD's hardware test asserts +NaN -> 6; -NaN is a declared policy);
+        - Inf: 7 or 15 (+-6). NaN: 7 or 15 by its sign bit (an AMD hardware test asserts +NaN -> 6; -NaN is a declared
+          policy);
         - under scale byte 255 (NaN): 0 or 8, NaN elements as above (declared policy; such a code carries no value).
 
     The comparison works on the bits of `x` as integers, so it is exact for all inputs, subnormals included, whatever
@@ -91,7 +93,7 @@ def encode(
         return codes_of(float_bits(x), thresholds)
     check_blocks("x", x.shape)
     scales = as_bytes("scales", scales, (*x.shape[:-1], x.shape[-1] // E8M0.block))
-    blocks = float_bits(x).unflatten(-1, (-1, E8M0.block))
+    blocks = float_bits(x).reshape(*scales.shape, E8M0.block)
     thresholds = table.index_select(0, scales.flatten().int()).view(*scales.shape, 1, 8)
     return codes_of(blocks, thresholds).flatten(-2)
 
@@ -239,7 +241,7 @@ def check_blocks(name: str, shape: torch.Size) -> None:
 
 
 def as_bytes(name: str, tensor: torch.Tensor, shape: tuple[int, ...] | None = None) -> torch.Tensor:
-    """`tensor` as uint8, of `shape` if given. torch's float4_e2m1fn_x2 and float8_e8m0fnu are bytes and pass as such."""
+    """`tensor` as uint8, of `shape` if given. torch's float4_e2m1fn_x2 and float8_e8m0fnu pass as bytes."""
     if tensor.dtype in (torch.float8_e8m0fnu, torch.float4_e2m1fn_x2):
         tensor = tensor.view(torch.uint8)
     if tensor.dtype != torch.uint8:

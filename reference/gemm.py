@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
+
+from mxassay.errors import ContractError
 from mxassay.reference.formats import E8M0
 from mxassay.reference.operands import Operand, check_operands
 from mxassay.reference.rounding import power_of_two, round_to_bfloat16
 from mxassay.reference.superaccumulator import exact_sums
-
-from mxassay.errors import ContractError
 
 # Elements held at a time of one dequantized operand, and the most outputs of a tile: an eighth of the operand keeps
 # temporaries in proportion to the input, and the limits are 1 MiB and 8 MiB of float64.

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from mxassay.reference.formats import E8M0, codes_of, threshold_table
 
 from mxassay.errors import ContractError
+from mxassay.reference.formats import E8M0, codes_of, threshold_table
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,14 @@ class CvtPolicy:
     """What the model answers where no public source says what the silicon does. Every default is a declared policy.
 
     Attributes:
-        negative_nan: the code of -NaN, 0..15. AMD's hardware test covers +NaN alone (code 7). Default 15: the sign is kept.
+        negative_nan: the code of -NaN, 0..15. AMD's hardware test covers +NaN alone (code 7). Default 15: the sign is
+            kept.
         negative_zero: the code of -0.0, 8 or 0. Default 8: the sign is kept.
         denormals: "keep" converts bfloat16 subnormals by value, "flush" treats them as zeros of their sign.
-        scale_0_exponent: the exponent that scale field 0 stands for. -127 is the E8M0 reading, -126 that of a float32 subnormal.
-        scale_255: what scale field 255 does. "sign_seven" writes +-6 codes by sign (HIP's host header), "keep_old" leaves
-            the destination byte unchanged (AMD's rocjitsu emulator).
+        scale_0_exponent: the exponent that scale field 0 stands for. -127 is the E8M0 reading, -126 that of a float32
+            subnormal.
+        scale_255: what scale field 255 does. "sign_seven" writes the codes of +-6 by sign (HIP's host header),
+            "keep_old" leaves the destination byte unchanged (AMD's rocjitsu emulator).
     """
 
     negative_nan: int = 15
@@ -60,10 +62,11 @@ def cvt_scalef32_pk_fp4_bf16(
 
     Returns int64, values 0..2^32-1, of the broadcast shape.
 
-    Exact for every finite bfloat16 but -0 and subnormals, for Inf (+-6) and +NaN (+6), and e in 1..254: rounding to nearest, ties to
-    the even code, saturation at +-6, the sign kept. Source: AMD CDNA4 ISA (byte select, scale bits); AMD's rocjitsu, HIP and
-    Composable Kernel agree on the rounding; a hardware test covers the float32 variant's +NaN and Inf. The rest is
-    `policy`. Not modelled: EXEC, and the wait that the result needs before it is read (LLVM PR #117844).
+    Exact for every finite bfloat16 but -0 and subnormals, for Inf (+-6) and +NaN (+6), and e in 1..254: rounding to
+    nearest, ties to the even code, saturation at +-6, the sign kept. Source: AMD CDNA4 ISA (byte select, scale bits);
+    AMD's rocjitsu, HIP and Composable Kernel agree on the rounding; a hardware test covers the float32 variant's +NaN
+    and Inf. The rest is `policy`. Not modelled: EXEC, and the wait that the result needs before it is read (LLVM PR
+    #117844).
 
     Raises ContractError when byte is not 0..3 or an argument is not of integers.
 
@@ -72,9 +75,10 @@ def cvt_scalef32_pk_fp4_bf16(
     """
     if byte not in (0, 1, 2, 3):
         raise ContractError(f"byte must be 0, 1, 2 or 3, not {byte!r}")
-    pair, scale, before = torch.broadcast_tensors(
-        _register("pair_u32", pair_u32), _register("scale_u32", scale_u32), _register("old", old)
-    )
+    given = {"pair_u32": pair_u32, "scale_u32": scale_u32, "old": old}
+    device = next((value.device for value in given.values() if isinstance(value, torch.Tensor)), torch.device("cpu"))
+    registers = [_register(name, value, device) for name, value in given.items()]
+    pair, scale, before = torch.broadcast_tensors(*registers)  # type: ignore[no-untyped-call]
     exponent = scale >> 23 & 0xFF
     low, high = _code(pair & 0xFFFF, exponent, policy), _code(pair >> 16, exponent, policy)
     shift = 8 * byte
@@ -82,11 +86,11 @@ def cvt_scalef32_pk_fp4_bf16(
     return torch.where(exponent == E8M0.nan, before, after) if policy.scale_255 == "keep_old" else after
 
 
-def _register(name: str, value: torch.Tensor | int) -> torch.Tensor:
-    tensor = torch.as_tensor(value)
+def _register(name: str, value: torch.Tensor | int, device: torch.device) -> torch.Tensor:
+    tensor = torch.as_tensor(value, device=device)
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
         raise ContractError(
-            f"{name} must hold integers, not {str(tensor.dtype).removeprefix('torch.')}; view the bits as an integer dtype"
+            f"{name} must hold integers, not {str(tensor.dtype).removeprefix('torch.')}; view its bits as integers"
         )
     return tensor.to(torch.int64) & 0xFFFFFFFF
 
@@ -99,6 +103,6 @@ def _code(bits: torch.Tensor, exponent: torch.Tensor, policy: CvtPolicy) -> torc
         bits = torch.where(magnitude < 0x0080, bits & 0x8000, bits)
     table = threshold_table(torch.bfloat16, "even", policy.scale_0_exponent, bits.device)
     codes = codes_of(bits.to(torch.int16), table[exponent]).long()
-    codes = torch.where(exponent == E8M0.nan, sign | 7, codes)
     codes = torch.where(bits == 0x8000, policy.negative_zero, codes)
-    return torch.where(bits > 0xFF80, policy.negative_nan, codes)
+    codes = torch.where(bits > 0xFF80, policy.negative_nan, codes)
+    return torch.where(exponent == E8M0.nan, sign | 7, codes)

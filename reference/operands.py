@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import torch
-from mxassay.reference.formats import E8M0, as_bytes, decode_packed, decode_scales
 
 from mxassay.errors import ContractError
+from mxassay.reference.formats import E8M0, as_bytes, decode_packed, decode_scales
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from typing import NamedTuple
 
 import torch
+
+from mxassay.errors import ContractError
 from mxassay.reference.dialects import EVEN, Dialect
 from mxassay.reference.formats import (
     E8M0,
@@ -16,8 +18,6 @@ from mxassay.reference.formats import (
     pack,
     threshold_table,
 )
-
-from mxassay.errors import ContractError
 
 # Few enough elements that temporaries stay in cache, enough that threads seldom wait for each other; other devices take
 # everything in few launches.
@@ -45,9 +45,9 @@ def quantize(x: torch.Tensor, dialect: Dialect = EVEN, *, scales: torch.Tensor |
         - zeros: scale byte 0, codes 0, or 8 where the zero is negative;
         - subnormals: exact, never flushed; scale byte 0 (or what the dialect says) and codes from x / 2^-127;
         - a block with Inf: the dialect's `infinity` byte; Inf becomes +-6, other elements x/scale, mostly +-0;
-        - a block with NaN: the dialect's `nan` byte; NaN becomes +-6 by its sign bit. Where the byte is 255 all other codes are
-          0 or 8 and carry no value. EVEN's byte, 253, makes NaN finite: that is what the kernel it comes from does with
-          a maximum taken on integers, and it is a declared policy, since nobody measured the instruction.
+        - a block with NaN: the dialect's `nan` byte; NaN becomes +-6 by its sign bit. Where the byte is 255 all other
+          codes are 0 or 8 and carry no value. EVEN's byte, 253, makes NaN finite like Inf: a declared policy, since
+          what the kernel it comes from does depends on its maximum instruction.
         - saturation: magnitudes above 6 become 6 (FLOOR, and forced scales).
 
     Source: OCP MX specification 1.0, 6.3, and the dialect's `source`.
@@ -114,5 +114,5 @@ def dequantize(packed: torch.Tensor, scales: torch.Tensor, dtype: torch.dtype = 
         )
     blocks = packed.shape[-1] // (E8M0.block // 2)
     scales = as_bytes("scales", scales, (*packed.shape[:-1], blocks))
-    values = decode_packed(packed.contiguous(), torch.float64).unflatten(-1, (blocks, E8M0.block))
+    values = decode_packed(packed.contiguous(), torch.float64).view(*scales.shape, E8M0.block)
     return values.mul_(decode_scales(scales).unsqueeze(-1)).flatten(-2).to(dtype)

@@ -6,8 +6,8 @@ import torch
 def round_to_bfloat16(x: torch.Tensor) -> torch.Tensor:
     """float64 `x` (any shape) to bfloat16, to nearest, ties to even, in one rounding.
 
-    Subnormal results are rounded on their own coarser grid; 2^128 - 2^119 and above become Inf; zeros keep their sign; NaN
-    becomes a quiet NaN. Source: IEEE 754-2019, 4.3.1. Going through float32, as a chain of casts does, rounds twice.
+    Subnormal results are rounded on their own coarser grid; 2^128 - 2^119 and above become Inf; zeros keep their sign;
+    NaN becomes a quiet NaN. Source: IEEE 754-2019, 4.3.1. Going through float32, as torch's cast does, rounds twice.
 
     >>> x = torch.tensor([1 + 2**-8 + 2**-40], dtype=torch.float64)
     >>> round_to_bfloat16(x).item(), x.float().bfloat16().item()
@@ -18,7 +18,7 @@ def round_to_bfloat16(x: torch.Tensor) -> torch.Tensor:
     # float64 stores 52 mantissa bits and bfloat16 7: drop 45, and rebias the exponent from 1023 to 127.
     nearest = (magnitude + (2**44 - 1) + (magnitude >> 45 & 1)) >> 45
     normal = (nearest - (1023 - 127 << 7)).clamp(max=0x7F80)
-    # 2^-133 is the least subnormal; counted in it, a subnormal's magnitude is its bit pattern, and 128 the first normal.
+    # Counted in the least subnormal, 2^-133, a subnormal's magnitude is its bit pattern, and 128 the first normal.
     subnormal = torch.round(x.abs() * 2.0**133).clamp(max=128).nan_to_num(0).long()
     result = torch.where(magnitude < (1023 - 126 << 52), subnormal, normal)
     result = torch.where(magnitude > 0x7FF0000000000000, 0x7FC0, result)

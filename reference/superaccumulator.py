@@ -1,6 +1,7 @@
 """Sums over the whole range of scales, exact: fixed-point numbers of 576 bits, in limbs."""
 
 import torch
+
 from mxassay.reference.formats import E8M0, decode_packed
 from mxassay.reference.operands import Operand
 from mxassay.reference.rounding import power_of_two

@@ -79,7 +79,9 @@ def _operands(draw, scale_ranges=((0, 254), (100, 160), (124, 130), (0, 20), (12
     for rows in (m, n):
         seed = draw(st.lists(_codes(pool), min_size=8, max_size=8))
         generator = draw(st.randoms(use_true_random=False))
-        packed = [[generator.choice(seed) | generator.choice(seed) << 4 for _ in range(16 * blocks)] for _ in range(rows)]
+        packed = [
+            [generator.choice(seed) | generator.choice(seed) << 4 for _ in range(16 * blocks)] for _ in range(rows)
+        ]
         scales = draw(
             st.lists(st.lists(st.integers(low, high), min_size=blocks, max_size=blocks), min_size=rows, max_size=rows)
         )

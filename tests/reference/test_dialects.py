@@ -1,6 +1,5 @@
 """Scale rules against exact arithmetic and torchao; each edge by name."""
 
-import importlib
 import warnings
 from fractions import Fraction
 
@@ -239,7 +238,9 @@ def test_torchao_agrees_on_special_blocks(torchao, mode, special):
 def test_torchao_agrees_on_float32(torchao, mode):
     """Not RCEIL: torchao takes log2 in float32, which is one low for an amax just above 6 * 2^s with |s| large."""
     generator = torch.Generator().manual_seed(1)
-    x = torch.randn(4096, 32, generator=generator) * torch.exp2(torch.randint(-120, 120, (4096, 1), generator=generator))
+    x = torch.randn(4096, 32, generator=generator) * torch.exp2(
+        torch.randint(-120, 120, (4096, 1), generator=generator)
+    )
     packed, scales = torchao(x, mode)
     ours = quantize(x, PAIRS[mode][1])
     assert torch.equal(ours.scales, scales)
@@ -266,7 +267,7 @@ def test_floor_saturates():
 
 def test_dialects_are_found_by_name():
     assert dialect_named("rceil") is RCEIL
-    with pytest.raises(UnsupportedError, match="^dialect must be one of even, even-aiter, .*, not 'evne'$"):
+    with pytest.raises(UnsupportedError, match=r"^dialect must be one of even, even-aiter, .*, not 'evne'$"):
         dialect_named("evne")
     assert [d.name for d in DIALECTS.values()] == list(DIALECTS)
     assert decode(torch.tensor([7], dtype=torch.uint8)).item() == 6

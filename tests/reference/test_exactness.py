@@ -101,7 +101,9 @@ def test_every_summation_is_admissible_and_certified_outputs_have_one_value(
         assert results == {sum(terms)}
     out = expected.exact.repeat(len(results), 1, 1)
     for index, value in enumerate(results):
-        out[index, i, j] = torch.tensor(bfloat16_of(value) - (1 << 16 if value < 0 else 0)).to(torch.int16).view(torch.bfloat16)
+        out[index, i, j] = (
+            torch.tensor(bfloat16_of(value) - (1 << 16 if value < 0 else 0)).to(torch.int16).view(torch.bfloat16)
+        )
         assert not expected.wrong(out[index]).any(), float(value)
 
 

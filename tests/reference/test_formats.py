@@ -141,10 +141,13 @@ def test_encoding_does_not_depend_on_flush_to_zero():
     ("call", "message"),
     [
         (lambda: encode(torch.zeros(32, dtype=torch.float64)), "x must be bfloat16, float16 or float32, not float64; "),
-        (lambda: encode(torch.zeros(33), u8(1)), r"x's last dimension must be a multiple of 32, not K = 33 in \(33,\); "),
+        (
+            lambda: encode(torch.zeros(33), u8(1)),
+            r"x's last dimension must be a multiple of 32, not K = 33 in \(33,\); ",
+        ),
         (lambda: encode(torch.zeros(64), u8(1)), r"scales must have shape \(2,\), not \(1,\)"),
         (lambda: encode(torch.zeros(32), torch.ones(1)), "scales must be uint8, not float32; "),
-        (lambda: encode(torch.zeros(32), ties="odd"), "ties must be \"even\" or \"away\", not 'odd'"),
+        (lambda: encode(torch.zeros(32), ties="odd"), 'ties must be "even" or "away", not \'odd\''),
         (lambda: decode(torch.zeros(3)), "codes must be uint8, not float32; "),
     ],
 )
