@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.faults import MemoryFault
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.memory import Segment
 from mxassay.gfx950.observe import Access
 from mxassay.gfx950.registry import Context
 from mxassay.gfx950.wave import Cohort, Lanes, Mask
-from numpy.typing import NDArray
 
 __all__ = ["Port", "Spot", "fetch", "from_registers", "store", "to_registers"]
 
@@ -22,8 +23,8 @@ Spot = tuple[Segment, Addresses, Mask | None, bool]  # segment, offsets, lanes, 
 
 
 class Port:
-    """One memory instruction's way into global memory. The buffer it met last is nearly always the next one too; the address space
-    remembers it, since steps outlive launches."""
+    """One memory instruction's way into global memory. The buffer it met last is nearly always the next one too; the
+    address space remembers it, since steps outlive launches."""
 
     def __init__(self, inst: Instruction, context: Context, kind: str, size: int, space: str = "global") -> None:
         self.inst, self.context, self.kind, self.size, self.space = inst, context, kind, size, space
@@ -106,7 +107,8 @@ def _item(size: int) -> int:
 
 
 def fetch(spot: Spot, size: int) -> list[NDArray[Any]]:
-    """Load: the access's dwords (or its one narrow item), one array a register. Lanes outside the mask hold anything."""
+    """Load: the access's dwords (or its one narrow item), one array a register. Lanes outside the mask hold
+    anything."""
     segment, offset, _, aligned = spot
     if size == 12:
         return [segment.gather(offset + 4 * word, 4, aligned) for word in range(3)]

@@ -1,6 +1,7 @@
 """A batch of workgroups that run together: their LDS, scratch, and how many of their waves live."""
 
 import numpy as np
+
 from mxassay.gfx950.memory import AddressSpace, Segment
 from mxassay.gfx950.observe import Observer
 
@@ -13,8 +14,8 @@ LDS_BYTES = 160 * 1024
 class Batch:
     """`groups` workgroups of `waves_per_group` waves, numbered from workgroup `first_group` of the grid on.
 
-    LDS is one segment: the workgroup of index g owns the bytes from g * lds_stride on, `lds_bytes` of them. Scratch is one
-    segment: lane l of slot w owns `scratch_bytes` from (w * 64 + l) * scratch_stride on.
+    LDS is one segment: the workgroup of index g owns the bytes from g * lds_stride on, `lds_bytes` of them. Scratch
+    is one segment: lane l of slot w owns `scratch_bytes` from (w * 64 + l) * scratch_stride on.
     """
 
     def __init__(

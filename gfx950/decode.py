@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from mxassay.gfx950.instruction import EXEC, M0, VCC, Instruction, Operand
-
 from mxassay.errors import UnsupportedError
+from mxassay.gfx950.instruction import EXEC, M0, VCC, Instruction, Operand
 
 __all__ = ["Program", "UndecodableError", "decode_one", "decode_program"]
 
 # operand fields that are written / read, in AMD's syntax order, and their fields' base in the operand space.
 _DST = ("vdst", "sdst", "sdata", "vdata")
 _SRC = (
-    "sdst",     "src0", "vsrc0", "ssrc0", "vsrc1", "src1", "ssrc1", "src2", "scale_src0", "scale_src1", "addr", "vaddr", "data",
-    "data0", "data1", "vdata", "sdata", "saddr", "sbase", "srsrc", "soffset",
+    "sdst", "src0", "vsrc0", "ssrc0", "vsrc1", "src1", "ssrc1", "src2", "scale_src0", "scale_src1", "addr", "vaddr",
+    "data", "data0", "data1", "vdata", "sdata", "saddr", "sbase", "srsrc", "soffset",
 )  # fmt: skip
 _RENAME = {
     "clmp": "clamp", "opsel": "op_sel", "opsel_hi": "op_sel_hi", "opsel_hi2": "op_sel_hi2", "dpp": "dpp_ctrl",
@@ -140,7 +139,8 @@ def _canonical(name: str) -> str:
 
 
 def _writes(name: str, op: str) -> bool:
-    """Whether the field holds what the instruction writes. Atomics have their data among the sources, as AMD writes them."""
+    """Whether the field holds what the instruction writes. Atomics have their data among the sources, as AMD writes
+    them."""
     if name in ("vdata", "sdata"):
         return not _STORES.match(op)
     return not (name == "sdst" and op.startswith(("s_cmpk_", "s_setreg_b32")))
@@ -162,7 +162,9 @@ def _operand(name: str, bits: dict[str, int], raw: Any, op: str) -> Operand:
         return Operand("s", code, count, 0, role, fmt)
     if name == "soffset" and "offset" in bits and type(raw).__name__ == "SMEM":
         return Operand("s", code, 1, 0, role, fmt) if bits["soffset_en"] else Operand("off", role=role)
-    if name in ("addr", "vaddr", "data", "data0", "data1", "vdata") or (name == "vdst" and "SREG" not in kind and "SDST" not in kind):
+    if name in ("addr", "vaddr", "data", "data0", "data1", "vdata") or (
+        name == "vdst" and "SREG" not in kind and "SDST" not in kind
+    ):
         return Operand("a" if _is_agpr(name, bits, kind) else "v", code, count, 0, role, fmt)
     if name in ("vsrc0", "vsrc1"):
         scalar = bits.get("s0" if name == "vsrc0" else "s1", 0)
@@ -175,7 +177,7 @@ def _operand(name: str, bits: dict[str, int], raw: Any, op: str) -> Operand:
 
 
 def _width(name: str, bits: dict[str, int], raw: Any) -> int:
-    size = raw.op_bits.get(name) or raw.op_bits.get(_canonical(name), 32)
+    size = int(raw.op_bits.get(name) or raw.op_bits.get(_canonical(name), 32))
     if name == "addr" and "saddr" in bits and type(raw).__name__ in ("GLOBAL", "FLAT"):
         return 2 if bits["saddr"] == 0x7F else 1
     return max(1, -(-size // 32))

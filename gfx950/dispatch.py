@@ -1,6 +1,7 @@
 """A launch: kernarg segment, initial registers, workgroups in batches, and the run.
 
-Initial state: LLVM AMDGPUUsage, "Initial Kernel Execution State", "Kernarg Segment", "Code Object V5 Metadata" (hidden arguments).
+Initial state: LLVM AMDGPUUsage, "Initial Kernel Execution State", "Kernarg Segment", "Code Object V5 Metadata"
+(hidden arguments).
 """
 
 import struct
@@ -8,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+
+from mxassay.errors import ContractError
 from mxassay.gfx950.batch import LDS_BYTES, Batch
 from mxassay.gfx950.codeobject import CodeObject, KernelCode
 from mxassay.gfx950.decode import Program
@@ -19,12 +22,10 @@ from mxassay.gfx950.program import Threaded
 from mxassay.gfx950.registry import Context, Mode
 from mxassay.gfx950.wave import Cohort
 
-from mxassay.errors import ContractError
-
 __all__ = ["CODE_BASE", "Kernel", "Options", "hidden_arguments"]
 
-# Declared policies: where code objects are loaded, and a batch's size, chosen so that a few registers of all its waves fit into
-# a second-level cache of 1 MiB.
+# Declared policies: where code objects are loaded, and a batch's size, chosen so that a few registers of all its
+# waves fit into a second-level cache of 1 MiB.
 CODE_BASE = 0x4000_0000_0000
 WAVES_PER_BATCH = 256
 STEP_BUDGET = 100_000_000
@@ -34,8 +35,8 @@ STEP_BUDGET = 100_000_000
 class Options:
     """How to run. `fill`: what uninitialised VGPRs, AGPRs, SGPRs, LDS and scratch hold, a 32-bit pattern.
 
-    `waves_per_batch`: how many waves run together. `budget`: steps (instructions of one cohort) before a launch counts as endless.
-    `observer`: who watches; None costs nothing.
+    `waves_per_batch`: how many waves run together. `budget`: steps (instructions of one cohort) before a launch
+    counts as endless. `observer`: who watches; None costs nothing.
     """
 
     fill: int = 0
@@ -87,8 +88,8 @@ class Kernel:
     ) -> Counts:
         """Run a grid of `grid` workgroups (x, y, z) of `block` work-items (x, y, z) with these kernel arguments.
 
-        memory: the buffers the kernel may reach; code and kernarg are added to it here. `dynamic_lds` bytes come on top of the
-        kernel's own LDS.
+        memory: the buffers the kernel may reach; code and kernarg are added to it here. `dynamic_lds` bytes come on
+        top of the kernel's own LDS.
 
         Raises:
             ContractError: a grid or block that no card takes, or kernarg bytes of another length.

@@ -1,7 +1,8 @@
-"""A Triton driver for the emulated card: `kernel[grid](...)` on CPU tensors, with Triton's own compiler, cache and autotuner.
+"""A Triton driver for the emulated card: `kernel[grid](...)` on CPU tensors, with Triton's own compiler, cache and
+autotuner.
 
-Importing this file loads triton and torch. Time is not modelled: the autotuner compiles every configuration, runs none, and
-takes the first that compiles (declared policy).
+Importing this file loads triton and torch. Time is not modelled: the autotuner compiles every configuration, runs
+none, and takes the first that compiles (declared policy).
 """
 
 import os
@@ -12,15 +13,15 @@ from typing import Any
 
 import torch
 import triton
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+
+from mxassay.errors import UnsupportedError
 from mxassay.gfx950.batch import LDS_BYTES
 from mxassay.gfx950.codeobject import load_code_object
 from mxassay.gfx950.dispatch import Kernel, Options, hidden_arguments
 from mxassay.gfx950.hostmemory import HostMemory
 from mxassay.gfx950.machine import Counts
-from triton.backends.compiler import GPUTarget
-from triton.backends.driver import DriverBase
-
-from mxassay.errors import UnsupportedError
 
 __all__ = ["EmulatedDriver", "activate", "emulated"]
 
@@ -46,8 +47,8 @@ class _Utils:
     def get_device_properties(self, device: int) -> dict[str, Any]:
         """AMD Instinct MI355X data sheet: 256 compute units, 160 KiB of LDS each; clocks in kHz."""
         return {
-            "max_shared_mem": LDS_BYTES, "max_num_regs": 512, "multiprocessor_count": 256, "warpSize": 64, "arch": "gfx950",
-            "sm_clock_rate": 2_400_000, "mem_clock_rate": 2_000_000, "mem_bus_width": 8192,
+            "max_shared_mem": LDS_BYTES, "max_num_regs": 512, "multiprocessor_count": 256, "warpSize": 64,
+            "arch": "gfx950", "sm_clock_rate": 2_400_000, "mem_clock_rate": 2_000_000, "mem_bus_width": 8192,
         }  # fmt: skip
 
 
@@ -59,8 +60,8 @@ class _Launcher:
         self.metadata = metadata
 
     def __call__(
-        self, gx: int, gy: int, gz: int, stream: Any, kernel: Kernel, packed: Any, launch_metadata: Any, enter: Any, leave: Any,
-        *args: Any,
+        self, gx: int, gy: int, gz: int, stream: Any, kernel: Kernel, packed: Any, launch_metadata: Any,
+        enter: Any, leave: Any, *args: Any,
     ) -> None:  # fmt: skip
         driver = triton.runtime.driver.active
         if not isinstance(driver, EmulatedDriver) or driver.compiles_only:
@@ -130,7 +131,8 @@ def _packed(name: str, kind: str, value: Any, memory: HostMemory, size: int) -> 
 
 
 class EmulatedDriver(DriverBase):  # type: ignore[misc]
-    """The emulated MI355X as a Triton driver. `options` apply to every launch; `last` holds the counts of the latest one."""
+    """The emulated MI355X as a Triton driver. `options` apply to every launch; `last` holds the counts of the latest
+    one."""
 
     def __init__(self, options: Options | None = None) -> None:
         super().__init__()

@@ -1,13 +1,12 @@
 """What an emulated kernel can do wrong, and what we can't run: named errors with kernel, pc and disassembly."""
 
-from mxassay.gfx950.instruction import Instruction
-
 from mxassay.errors import MxassayError, UnsupportedError
+from mxassay.gfx950.instruction import Instruction
 
 __all__ = ["EndlessLoop", "KernelFault", "MemoryFault", "UnsupportedInstruction"]
 
 
-class UnsupportedInstruction(UnsupportedError):
+class UnsupportedInstruction(UnsupportedError):  # noqa: N818  (the name says what it is)
     """An instruction, or a form of it, that nobody taught us. Carries `kernel`, `instruction` and `why`."""
 
     def __init__(self, instruction: Instruction, kernel: str, why: str) -> None:
@@ -18,8 +17,9 @@ class UnsupportedInstruction(UnsupportedError):
         )
 
 
-class KernelFault(MxassayError):
-    """A running kernel did what a real card would stop for, or what no card defines. Carries `kernel`, `instruction`."""
+class KernelFault(MxassayError):  # noqa: N818  (the name says what it is)
+    """A running kernel did what a real card would stop for, or what no card defines. Carries `kernel`,
+    `instruction`."""
 
     def __init__(self, message: str, instruction: Instruction | None = None, kernel: str = "") -> None:
         self.instruction, self.kernel = instruction, kernel

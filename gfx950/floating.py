@@ -86,7 +86,8 @@ def sum_to_f32(a: Floats, b: Floats) -> Floats:
 
 
 def _tie_or_tiny(s: Floats, result: Floats) -> bool:
-    """Whether some float64 lies where a rounding to float32 could have gone wrong twice: a tie of bits, or a denormal."""
+    """Whether some float64 lies where a rounding to float32 could have gone wrong twice: a tie of bits, or a
+    denormal."""
     ties = (s.view(np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
     if ties.any():
         return True

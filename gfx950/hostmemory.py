@@ -1,16 +1,16 @@
 """Host arguments as emulated memory: torch CPU tensors, numpy arrays, and what only has a data pointer.
 
-A tensor is mapped with its whole storage, as an allocation on a card would be, so views of one storage share their buffer.
-torch is looked at only when a tensor comes along.
+A tensor is mapped with its whole storage, as an allocation on a card would be, so views of one storage share their
+buffer. torch is looked at only when a tensor comes along.
 """
 
 from typing import Any
 
 import numpy as np
-from mxassay.gfx950.memory import AddressSpace, Segment
 from numpy.typing import NDArray
 
 from mxassay.errors import ContractError
+from mxassay.gfx950.memory import AddressSpace, Segment
 
 __all__ = ["HostMemory"]
 
@@ -56,7 +56,7 @@ class HostMemory:
             return self._mapped(name, np.empty(0, np.uint8), (0, 0)).base
         whole = torch.empty(0, dtype=torch.uint8).set_(storage)
         segment = self._mapped(name, whole.detach().numpy(), (storage.data_ptr(), storage.nbytes()))
-        return segment.base + tensor.data_ptr() - storage.data_ptr()
+        return segment.base + int(tensor.data_ptr() - storage.data_ptr())
 
     def _array(self, name: str, array: NDArray[Any]) -> int:
         owner = array
@@ -69,7 +69,7 @@ class HostMemory:
         data = owner.reshape(-1).view(np.uint8)
         pointer = owner.ctypes.data
         segment = self._mapped(name, data, (pointer, owner.nbytes), owner.flags.writeable)
-        return segment.base + array.ctypes.data - pointer
+        return segment.base + int(array.ctypes.data - pointer)
 
     def _mapped(self, name: str, data: NDArray[np.uint8], key: tuple[int, int], writable: bool = True) -> Segment:
         found = self._by_pointer.get(key)

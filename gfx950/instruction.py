@@ -20,10 +20,10 @@ class Operand:
     """An operand as the encoding names it.
 
     `file` is "v" (VGPR), "a" (AGPR), "s" (SGPR by its encoding number, with VCC 106, M0 124, EXEC 126), "int" and
-    "float" (inline constants), "literal" (the 32-bit word after the instruction), "special" (a named read-only value) or
-    "off" (an address part that is absent). `index` is the first register and `count` how many 32-bit registers; `value`
-    is the constant, or the special's name; `role` is the encoding's field ("src0", "saddr", "data1", ...); `format` is
-    the type in AMD's machine-readable ISA ("u32", "f16", "pk2_bf16", "b64", "m64", ..., "any").
+    "float" (inline constants), "literal" (the 32-bit word after the instruction), "special" (a named read-only value)
+    or "off" (an address part that is absent). `index` is the first register and `count` how many 32-bit registers;
+    `value` is the constant, or the special's name; `role` is the encoding's field ("src0", "saddr", "data1", ...);
+    `format` is the type in AMD's machine-readable ISA ("u32", "f16", "pk2_bf16", "b64", "m64", ..., "any").
     """
 
     file: str
@@ -60,12 +60,13 @@ class Operand:
 class Instruction:
     """One instruction at virtual address `pc`, `size` bytes long.
 
-    `op` is AMD's mnemonic in lower case without an encoding suffix ("v_add_u32"); `encoding` is the form: "SOP1", "SOP2",
-    "SOPC", "SOPK", "SOPP", "SMEM", "VOP1", "VOP2", "VOPC", "VOP3", "VOP3SD", "VOP3P", "VOP3P_MFMA", "VOP3PX2", "DS", "FLAT",
-    "GLOBAL", "SCRATCH", "MUBUF", with "_SDWA" or "_DPP" where it applies (literals are operands, not encodings).
-    `dst` and `src` hold the operands in the order of AMD's syntax, implicit VCC included, so that a short and a long
-    encoding of one operation look alike; a memory instruction has its data in `dst` (loads) or `src` (stores) and each
-    operand's `role` says which is which. `mods` holds every other field by name; `inst["clamp"]` is 0 where absent.
+    `op` is AMD's mnemonic in lower case without an encoding suffix ("v_add_u32"); `encoding` is the form: "SOP1",
+    "SOP2", "SOPC", "SOPK", "SOPP", "SMEM", "VOP1", "VOP2", "VOPC", "VOP3", "VOP3SD", "VOP3P", "VOP3P_MFMA",
+    "VOP3PX2", "DS", "FLAT", "GLOBAL", "SCRATCH", "MUBUF", with "_SDWA" or "_DPP" where it applies (literals are
+    operands, not encodings). `dst` and `src` hold the operands in the order of AMD's syntax, implicit VCC included,
+    so that a short and a long encoding of one operation look alike; a memory instruction has its data in `dst`
+    (loads) or `src` (stores) and each operand's `role` says which is which. `mods` holds every other field by name;
+    `inst["clamp"]` is 0 where absent.
     """
 
     pc: int

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.registry import Context
 from mxassay.gfx950.wave import Cohort, Lanes, Mask
-from numpy.typing import NDArray
 
 __all__ = ["dpp_lanes", "dpp_source", "dpp_writes", "sdwa_result", "sdwa_source"]
 
@@ -23,7 +24,7 @@ def dpp_lanes(control: int) -> NDArray[np.int64] | None:
     """The lane that each lane reads under DPP_CTRL, -1 where there is none; None for a control word nobody defines."""
     lane, place = _LANE, _LANE & 15
     if control <= 0xFF:  # quad_perm
-        return (lane & ~3) | np.array([control >> 2 * (i & 3) & 3 for i in range(64)])
+        return (lane & ~3) | np.array([control >> 2 * (i & 3) & 3 for i in range(64)], np.int64)
     shift = control & 15
     kind = control >> 4
     if kind == 0x10 and shift:  # row_shl
@@ -32,20 +33,19 @@ def dpp_lanes(control: int) -> NDArray[np.int64] | None:
         return np.where(place - shift >= 0, lane - shift, -1)
     if kind == 0x12 and shift:  # row_ror
         return _ROW | ((place - shift) & 15)
-    return (
-        {
-            0x130: np.where(lane + 1 <= 63, lane + 1, -1),  # wave_shl:1
-            0x134: (lane + 1) & 63,  # wave_rol:1
-            0x138: lane - 1,  # wave_shr:1
-            0x13C: (lane - 1) & 63,  # wave_ror:1
-            0x140: _ROW | (15 - place),  # row_mirror
-            0x141: (lane & ~7) | (7 - (lane & 7)),  # row_half_mirror
-            0x142: np.where(lane >= 16, _ROW - 1, -1),  # row_bcast:15
-            0x143: np.where(lane >= 32, 31, -1),  # row_bcast:31
-        }.get(control)
-        if kind != 0x15
-        else (_ROW | shift)
-    )  # row_newbcast
+    if kind == 0x15:  # row_newbcast
+        return _ROW | shift
+    fixed: dict[int, NDArray[np.int64]] = {
+        0x130: np.where(lane + 1 <= 63, lane + 1, -1),  # wave_shl:1
+        0x134: (lane + 1) & 63,  # wave_rol:1
+        0x138: lane - 1,  # wave_shr:1
+        0x13C: (lane - 1) & 63,  # wave_ror:1
+        0x140: _ROW | (15 - place),  # row_mirror
+        0x141: (lane & ~7) | (7 - (lane & 7)),  # row_half_mirror
+        0x142: np.where(lane >= 16, _ROW - 1, -1),  # row_bcast:15
+        0x143: np.where(lane >= 32, 31, -1),  # row_bcast:31
+    }
+    return fixed.get(control)
 
 
 def _fetched(inst: Instruction, wv: Cohort) -> Mask:
@@ -75,7 +75,8 @@ def dpp_source(word: Callable[[Cohort], Lanes], inst: Instruction, context: Cont
 
 
 def dpp_writes(inst: Instruction) -> Callable[[Cohort], Mask] | None:
-    """Which lanes a DPP instruction writes: rows and banks by their masks, and without BOUND_CTRL only lanes that fetched."""
+    """Which lanes a DPP instruction writes: rows and banks by their masks, and without BOUND_CTRL only lanes that
+    fetched."""
     rows = np.array([inst["row_mask"] >> (lane >> 4) & 1 for lane in range(64)], bool)
     banks = np.array([inst["bank_mask"] >> (lane >> 2 & 3) & 1 for lane in range(64)], bool)
     on = rows & banks

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.floating import canonical
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.operands import TYPES, Read, destination, mask_destination, mask_source, source
@@ -20,7 +21,8 @@ _DIRECT = ("u32", "i32", "f32", "b32")
 
 
 def reads_of(inst: Instruction, kinds: list[str], context: Context) -> list[Read]:
-    """Readers of the first sources, by type; "mask" reads a lane mask as bool, "dst" as the last word the old result."""
+    """Readers of the first sources, by type; "mask" reads a lane mask as bool, "dst" as the last word the old
+    result."""
     reads: list[Read] = []
     for slot, kind in enumerate(kinds):
         if kind == "mask":
@@ -57,8 +59,9 @@ def lanewise(
 ) -> None:
     """Teach `{op: function}`: the function takes arrays of the signature's types and returns one of the result's type.
 
-    A signature reads "f32 f32 mask -> f32". "mask" is a lane mask, "dst:f32" the destination's old value. `keep`: a 16-bit result
-    keeps the other half of its register. `clamps`: the function takes a keyword `clamp` and does integer saturation itself. `modal`: it takes a keyword `mode`.
+    A signature reads "f32 f32 mask -> f32". "mask" is a lane mask, "dst:f32" the destination's old value. `keep`: a
+    16-bit result keeps the other half of its register. `clamps`: the function takes a keyword `clamp` and does
+    integer saturation itself. `modal`: it takes a keyword `mode`.
     """
     words, out = (side.split() for side in signature.split("->"))
     for op, function in table.items():
@@ -66,9 +69,7 @@ def lanewise(
         define(op, _builder(function, words, out[0], keep, clamps, modal), fidelity, source, reads_dst=reads_dst)
 
 
-def _builder(
-    function: Callable[..., Any], words: list[str], out: str, keep: bool, clamps: bool, modal: bool
-) -> Build:
+def _builder(function: Callable[..., Any], words: list[str], out: str, keep: bool, clamps: bool, modal: bool) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
         reads = reads_of(inst, words, context)
         applied = partial(function, mode=context.mode) if modal else function

@@ -1,36 +1,40 @@
 """Runs batches of workgroups to their end: picks a cohort, runs blocks, splits, merges, and opens barriers.
 
-The cohort with the fewest spent quanta goes first, the lowest pc among equals. Lowest pc first lets waves that parted meet
-again; counting quanta keeps a spinning cohort from starving the one it waits for. A batch that spends its patience gets
-company: the next batch starts beside it, so that workgroups that wait for others make progress.
+The cohort with the fewest spent quanta goes first, the lowest pc among equals. Lowest pc first lets waves that parted
+meet again; counting quanta keeps a spinning cohort from starving the one it waits for. A batch that spends its
+patience gets company: the next batch starts beside it, so that workgroups that wait for others make progress.
 """
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import length_hint
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.batch import Batch
 from mxassay.gfx950.faults import EndlessLoop, KernelFault
 from mxassay.gfx950.floating import ignore_float_errors
 from mxassay.gfx950.program import Block, Threaded
 from mxassay.gfx950.registry import BARRIER, EXIT
 from mxassay.gfx950.wave import Cohort
-from numpy.typing import NDArray
 
 __all__ = ["QUANTUM", "Counts", "Machine"]
 
-# Declared policies. A quantum is what a cohort runs before others get their turn; patience is what a batch runs before the
-# next one is started beside it (no code object of the corpus comes near it without waiting for another workgroup).
-QUANTUM = 20_000
-PATIENCE = 2_000_000
+# Declared policies, in steps. A quantum is what a cohort runs before others get their turn; patience is how long
+# batches run without company (the longest batch of the corpus takes some 6,000 steps, so only kernels that wait for
+# other workgroups get it).
+QUANTUM = 2_000
+PATIENCE = 40_000
 
 
 @cache
 def _keep_heap() -> None:
-    """Make glibc keep freed memory: temporaries of a few megabytes else go back to the system and fault in again at each step.
+    """Make glibc keep freed memory: temporaries of a few megabytes else go back to the system and fault in again at
+    each step.
 
-    Freeing one large block raises its thresholds for the process (mallopt(3), "M_MMAP_THRESHOLD", dynamic adjustment); steps with
-    64 waves ran five times faster. Other allocators don't mind.
+    Freeing one large block raises its thresholds for the process (mallopt(3), "M_MMAP_THRESHOLD", dynamic
+    adjustment); steps with 64 waves ran five times faster. Other allocators don't mind.
     """
     block = np.empty(31 << 20, np.uint8)
     del block
@@ -61,8 +65,10 @@ class Machine:
         running: list[_Running] = []
         _keep_heap()
         with ignore_float_errors():
+            joined = 0
             while True:
-                if all(entry.spent >= PATIENCE * len(running) for entry in running):
+                if not running or self.counts.steps - joined >= PATIENCE:
+                    joined = self.counts.steps
                     batch = next(batches, None)
                     if batch is not None:
                         running.append(_Running(self, batch))
@@ -119,7 +125,7 @@ class _Running:
                     step(cohort)
                 outcome = block.end(cohort)
             except (KernelFault, ArithmeticError, LookupError, ValueError, TypeError) as error:
-                _explain(error, block, steps.__length_hint__(), machine)
+                _explain(error, block, length_hint(steps), machine)
                 raise
             counts.steps += block.length
             counts.wave_instructions += block.length * cohort.count

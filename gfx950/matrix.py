@@ -1,7 +1,8 @@
-"""Exact sums of block products, for matrix instructions: operand formats as data, and the product that all of them share.
+"""Exact sums of block products, for matrix instructions: operand formats as data, and the product that all of them
+share.
 
-A lane holds one block: 32 consecutive k of one row, and its scale. Block sums are exact in float32, their scaled sum is exact in
-float64 or found exactly some other way; the accumulator is added with one rounding.
+A lane holds one block: 32 consecutive k of one row, and its scale. Block sums are exact in float32, their scaled sum
+is exact in float64 or found exactly some other way; the accumulator is added with one rounding.
 """
 
 from collections.abc import Callable
@@ -26,8 +27,8 @@ BLOCK = 32
 class MatrixFormat:
     """An operand format of the F8F6F4 instructions.
 
-    `registers` VGPRs a lane hold a block. `unpack` makes float32 (waves, 64, 32) of them, shape (registers, waves, 64). Values are
-    multiples of 2^`unit` below 2^`top` in magnitude: that bounds what a block sum needs.
+    `registers` VGPRs a lane hold a block. `unpack` makes float32 (waves, 64, 32) of them, shape (registers, waves,
+    64). Values are multiples of 2^`unit` below 2^`top` in magnitude: that bounds what a block sum needs.
     """
 
     name: str
@@ -68,7 +69,8 @@ def block_products(a: Words, b: Words, form_a: MatrixFormat, form_b: MatrixForma
     waves, blocks = a.shape[1], 64 // rows
     left = form_a.unpack(a).reshape(waves, blocks, rows, BLOCK)
     right = form_b.unpack(b).reshape(waves, blocks, rows, BLOCK)
-    return np.matmul(left, right.transpose(0, 1, 3, 2))
+    products: Floats = np.matmul(left, right.transpose(0, 1, 3, 2))
+    return products
 
 
 # E8M0: 2^(e - 127), 255 is NaN (OCP MX spec 1.0, 5.4.1).
@@ -82,8 +84,8 @@ def scaled_accumulate(
 ) -> Floats:
     """RNE to float32 of c + sum over blocks of products * 2^(sa + sb - 254), the sum exact.
 
-    products: (waves, blocks, rows, rows), integers of `bits` bits times a power of two; sa, sb: scale bytes (waves, 64), block by
-    block; c: float32 in the destination's layout, into which `place` brings (waves, rows, rows).
+    products: (waves, blocks, rows, rows), integers of `bits` bits times a power of two; sa, sb: scale bytes (waves,
+    64), block by block; c: float32 in the destination's layout, into which `place` brings (waves, rows, rows).
     """
     waves, blocks, rows, _ = products.shape
     left, right = (waves, blocks, rows, 1), (waves, blocks, 1, rows)
@@ -91,7 +93,8 @@ def scaled_accumulate(
     low_a, low_b, high_a, high_b = sa.min(axis=1), sb.min(axis=1), sa.max(axis=1), sb.max(axis=1)
     spread = int((high_a - low_a).max()) + int((high_b - low_b).max())
     if spread + bits + 2 <= 24 and int(high_a.max()) < 255 and int(high_b.max()) < 255:
-        # Scales relative to their row's smallest: the sum is an integer of at most 24 bits times the row's own power of two.
+        # Scales relative to their row's smallest: the sum is an integer of at most 24 bits times the row's own power
+        # of two.
         factor = _RELATIVE.take(sa - low_a[:, None]).reshape(left) * _RELATIVE.take(sb - low_b[:, None]).reshape(right)
         factor *= products
         total = factor.sum(axis=1) * (_SCALE.take(low_a)[:, :, None] * _SCALE.take(low_b)[:, None, :])
@@ -104,7 +107,8 @@ def scaled_accumulate(
 
 
 def _far_apart(terms: list[NDArray[np.float64]], c: NDArray[np.float64]) -> Floats:
-    """The same where scales lie so far apart that float64 can't always hold the sum: those few are added as fractions."""
+    """The same where scales lie so far apart that float64 can't always hold the sum: those few are added as
+    fractions."""
     total, lost = terms[0], np.zeros(c.shape, np.bool_)
     for term in terms[1:]:
         total, error = two_sum(total, term)

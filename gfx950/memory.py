@@ -1,7 +1,7 @@
 """Emulated memory: buffers at made-up addresses, with guard bands between them. Nothing outside a buffer is reachable.
 
-A segment wraps host memory without copying it. An access is a gather or scatter of items of 1, 2, 4, 8 or 16 bytes at the
-offsets of all lanes at once.
+A segment wraps host memory without copying it. An access is a gather or scatter of items of 1, 2, 4, 8 or 16 bytes at
+the offsets of all lanes at once.
 """
 
 from collections.abc import Iterator
@@ -52,11 +52,13 @@ class Segment:
         if aligned:
             index = (offset - self.skew if self.skew else offset) >> _SHIFT[size]
             if not self.skew or not (index < 0).any():
-                return self._views[size].take(index)
+                items: NDArray[Any] = self._views[size].take(index)
+                return items
         parts = np.empty((*offset.shape, size), np.uint8)
         for byte in range(size):
-            self.data.take(offset + byte, out=parts[..., byte])
-        return parts.view(_ITEM[size])[..., 0]
+            parts[..., byte] = self.data.take(offset + byte)
+        joined: NDArray[Any] = parts.view(_ITEM[size])[..., 0]
+        return joined
 
     def scatter(self, offset: Offsets, size: int, aligned: bool, values: NDArray[Any]) -> None:
         """Store `values` (same shape as `offset`, item dtype). Of several lanes at one place the last wins."""
@@ -91,7 +93,8 @@ class AddressSpace:
         return iter(self._segments)
 
     def add(self, name: str, data: NDArray[np.uint8], *, writable: bool = True) -> Segment:
-        """Map `data` (uint8, 1-D, contiguous; not copied) at the next free address, keeping the host pointer's alignment.
+        """Map `data` (uint8, 1-D, contiguous; not copied) at the next free address, keeping the host pointer's
+        alignment.
 
         Raises:
             ContractError: `data` is not 1-D contiguous uint8.
@@ -130,5 +133,6 @@ class AddressSpace:
         if address < segment.base:
             return f"{segment.base - address} bytes before {segment.name} of {segment.size} bytes at {segment.base:#x}"
         if address >= segment.end:
-            return f"{address - segment.end} bytes past the end of {segment.name} of {segment.size} bytes at {segment.base:#x}"
+            past = address - segment.end
+            return f"{past} bytes past the end of {segment.name} of {segment.size} bytes at {segment.base:#x}"
         return f"inside {segment.name} at byte {address - segment.base} of {segment.size}"

@@ -7,9 +7,10 @@ With an observer, every step is wrapped; without one the wrapping does not exist
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.wave import Cohort, Mask
-from numpy.typing import NDArray
 
 __all__ = ["Access", "Observer"]
 
@@ -18,8 +19,8 @@ class Access:
     """One memory instruction's access, by lane.
 
     `space` is "global", "lds", "scratch" or "scalar"; `address` int64 (waves, 64), or (waves, 1) for scalar loads: an
-    address in the space, in LDS within the workgroup; `mask` says which lanes take part; `size` in bytes; `kind` "load",
-    "store" or "atomic".
+    address in the space, in LDS within the workgroup; `mask` says which lanes take part; `size` in bytes; `kind`
+    "load", "store" or "atomic".
     """
 
     __slots__ = ("address", "kind", "mask", "size", "space")
@@ -29,8 +30,9 @@ class Access:
 
 
 class Observer(Protocol):
-    """Methods are called in the order before, access (memory instructions only, once their addresses are known and checked
-    but before the data move), after. `barrier` is called when a workgroup's waves are all let through a barrier.
+    """Methods are called in the order before, access (memory instructions only, once their addresses are known and
+    checked but before the data move), after. `barrier` is called when a workgroup's waves are all let through a
+    barrier.
     """
 
     def before(self, cohort: Cohort, instruction: Instruction) -> None: ...

@@ -1,20 +1,21 @@
 """How steps read operands and write results: every encoding's modifiers, once, for all operations.
 
-`source` and `destination` are called when a step is built and return closures over fixed register numbers. A type is one of
-the words of `TYPES`; 16-bit values are read and written in the half that OP_SEL or SDWA names, 64-bit values span two
-registers. Arrays are (waves, 64), (waves, 1) for SGPRs, or numpy scalars for constants.
+`source` and `destination` are called when a step is built and return closures over fixed register numbers. A type is
+one of the words of `TYPES`; 16-bit values are read and written in the half that OP_SEL or SDWA names, 64-bit values
+span two registers. Arrays are (waves, 64), (waves, 1) for SGPRs, or numpy scalars for constants.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.floating import canonical, flush_f32
 from mxassay.gfx950.instruction import Instruction, Operand
 from mxassay.gfx950.lanes import dpp_source, dpp_writes, sdwa_result, sdwa_source
 from mxassay.gfx950.registry import Context
 from mxassay.gfx950.wave import Cohort, Lanes, Mask, join, lanes_of, packed
-from numpy.typing import NDArray
 
 __all__ = ["TYPES", "Read", "Write", "constant", "destination", "mask_destination", "mask_source", "raw", "source"]
 
@@ -25,10 +26,10 @@ TYPES: dict[str, Any] = {
     "u32": np.uint32, "i32": np.int32, "f32": np.float32, "b32": np.uint32, "u64": np.uint64, "i64": np.int64,
     "f64": np.float64, "b64": np.uint64, "u16": np.uint16, "i16": np.int16, "f16": np.float16, "b16": np.uint16,
 }  # fmt: skip
-_BITS = {2: np.uint16, 4: np.uint32, 8: np.uint64}
+_BITS: dict[int, Any] = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def raw(operand: Operand, inst: Instruction, context: Context, word: int = 0) -> Callable[[Cohort], Lanes]:
+def raw(operand: Operand, inst: Instruction, context: Context, word: int = 0) -> Read:
     """Read the 32-bit register `word` of an operand as uint32, without modifiers."""
     index = operand.index + word
     if operand.file == "v":
@@ -51,21 +52,22 @@ def _special(operand: Operand, inst: Instruction, context: Context) -> Callable[
         return lambda wv: (wv.pair(106) == 0)[:, None].astype(np.uint32)
     if operand.value == "execz":
         return lambda wv: (wv.exec == 0)[:, None].astype(np.uint32)
-    context.refuse(inst, f"no value for the operand {operand.value}")
+    return context.refuse(inst, f"no value for the operand {operand.value}")
 
 
 def constant(operand: Operand, kind: str) -> Any:
-    """An inline constant or literal as a numpy scalar of that type (AMD CDNA4 ISA, "Inline constants", "Literal constants").
+    """An inline constant or literal as a numpy scalar of that type (AMD CDNA4 ISA, "Inline constants", "Literal
+    constants").
 
-    Inline integers stand for their bits, sign-extended; inline floats take the operand's format. A literal is zero-extended
-    to u64 and b64, sign-extended to i64, and the upper half of f64.
+    Inline integers stand for their bits, sign-extended; inline floats take the operand's format. A literal is
+    zero-extended to u64 and b64, sign-extended to i64, and the upper half of f64.
     """
     dtype = np.dtype(TYPES[kind])
     bits_type = _BITS[dtype.itemsize]
     width = dtype.itemsize * 8
     value = operand.value
     if operand.file == "float":
-        form = {2: np.float16, 4: np.float32, 8: np.float64}[dtype.itemsize]
+        form: Any = {2: np.float16, 4: np.float32, 8: np.float64}[dtype.itemsize]
         # 1/(2 pi) is given by its bits: 0x3e22f983 in float32.
         return form(value).view(bits_type).view(dtype)
     assert isinstance(value, int)
@@ -205,7 +207,8 @@ def destination(inst: Instruction, kind: str, context: Context, slot: int = 0, k
 
 
 def _shaped(inst: Instruction, kind: str, context: Context) -> Callable[[Any], Any] | None:
-    """OMOD, CLAMP, denormal flushing and default NaNs of float results; integer CLAMP is the operation's own business."""
+    """OMOD, CLAMP, denormal flushing and default NaNs of float results; integer CLAMP is the operation's own
+    business."""
     omod, clamp = inst["omod"], inst["clamp"]
     if inst.op.startswith("v_bitop3"):
         omod = 0
@@ -245,7 +248,7 @@ def mask_source(operand: Operand, inst: Instruction, context: Context) -> Callab
         bits = np.array([constant(operand, "u64")])
         fixed = lanes_of(bits)
         return lambda wv: fixed
-    context.refuse(inst, f"a lane mask from {operand}")
+    return context.refuse(inst, f"a lane mask from {operand}")
 
 
 def mask_destination(operand: Operand, inst: Instruction, context: Context) -> Callable[[Cohort, Mask], None]:

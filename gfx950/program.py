@@ -12,7 +12,8 @@ __all__ = ["Block", "Threaded"]
 
 @dataclass(slots=True)
 class Block:
-    """Straight-line code. `instructions[i]` made `steps[i]`; `end` makes the next pc; `length` counts what runs, no-ops too.
+    """Straight-line code. `instructions[i]` made `steps[i]`; `end` makes the next pc; `length` counts what runs,
+    no-ops too.
 
     `last` is the instruction that ends the block, or None where the block just runs into the next.
     """
@@ -25,8 +26,13 @@ class Block:
     length: int
 
 
+def _falls_to(pc: int) -> End:
+    return lambda cohort: pc
+
+
 class Threaded:
-    """The blocks of a kernel under one context. `leaders` are the pcs of direct branches' targets, where blocks begin too."""
+    """The blocks of a kernel under one context. `leaders` are the pcs of direct branches' targets, where blocks begin
+    too."""
 
     def __init__(self, program: Program, entry: int, size: int, context: Context) -> None:
         self.program, self.entry, self.context = program, entry, context
@@ -62,8 +68,7 @@ class Threaded:
                 steps.append(self._watched(made, inst))  # type: ignore[arg-type]
             at = inst.next_pc
             if at in self.leaders:
-                following = at
-                return Block(pc, tuple(instructions), tuple(steps), lambda _: following, None, length)
+                return Block(pc, tuple(instructions), tuple(steps), _falls_to(at), None, length)
 
     def _watched(self, step: Step | None, inst: Instruction) -> Step:
         observer = self.context.observer

@@ -1,7 +1,7 @@
 """The table of what each operation means: op name -> how to build its step, how sure we are, and the source.
 
-A family file under `ops/` fills it at import with `define`. Looking up is by name alone; a builder looks at the encoding
-through the operands and the modifiers, and refuses a form it doesn't know with `context.refuse`.
+A family file under `ops/` fills it at import with `define`. Looking up is by name alone; a builder looks at the
+encoding through the operands and the modifiers, and refuses a form it doesn't know with `context.refuse`.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,12 +10,13 @@ from enum import Enum
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.descriptor import Descriptor
 from mxassay.gfx950.faults import UnsupportedInstruction
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.observe import Observer
 from mxassay.gfx950.wave import Cohort
-from numpy.typing import NDArray
 
 __all__ = [
     "BARRIER", "CERTAIN", "EXIT", "INFERRED", "UNKNOWN", "Build", "Context", "End", "Fidelity", "Mode", "Outcome",
@@ -67,7 +68,8 @@ class Mode:
 
 @dataclass(frozen=True)
 class Context:
-    """What a step may know when it is built: the kernel's name, its modes, who watches, and the size of a lane's scratch."""
+    """What a step may know when it is built: the kernel's name, its modes, who watches, and the size of a lane's
+    scratch."""
 
     kernel: str = "?"
     mode: Mode = field(default_factory=Mode)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.instruction import EXEC, Instruction, Operand
 from mxassay.gfx950.operands import TYPES, constant
 from mxassay.gfx950.registry import Build, Context, Fidelity, Step, define
@@ -37,7 +38,7 @@ def scalar_source(operand: Operand, kind: str, inst: Instruction, context: Conte
         return lambda wv: (wv.exec == 0).astype(dtype)
     if operand.value == "vccz":
         return lambda wv: (wv.pair(106) == 0).astype(dtype)
-    context.refuse(inst, f"no value for the operand {operand}")
+    return context.refuse(inst, f"no value for the operand {operand}")
 
 
 def scalar_destination(
@@ -65,7 +66,8 @@ def scalar_destination(
 def scalarwise(
     signature: str, table: Mapping[str, Callable[..., Any]], fidelity: Fidelity, source: str, *, scc: str = ""
 ) -> None:
-    """Teach `{op: function}`. A signature reads "u32 u32 -> u32"; "-> scc" writes SCC alone; "scc" among the sources passes it."""
+    """Teach `{op: function}`. A signature reads "u32 u32 -> u32"; "-> scc" writes SCC alone; "scc" among the sources
+    passes it."""
     words, out = (side.split() for side in signature.split("->"))
     for op, function in table.items():
         define(op, _builder(function, words, out[0], scc), fidelity, source)

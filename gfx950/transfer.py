@@ -1,4 +1,5 @@
-"""The shapes of loads and stores, shared by global, buffer, scratch and LDS instructions: bytes, extension, half of register."""
+"""The shapes of loads and stores, shared by global, buffer, scratch and LDS instructions: bytes, extension, half of
+register."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ __all__ = ["SUFFIXES", "Transfer"]
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """`size` bytes an access. `signed` extends narrow loads by their sign. `d16` says that a narrow load fills one half of its
-    register and keeps the other ("lo" or "hi"), or that a store takes the upper half ("hi")."""
+    """`size` bytes an access. `signed` extends narrow loads by their sign. `d16` says that a narrow load fills one
+    half of its register and keeps the other ("lo" or "hi"), or that a store takes the upper half ("hi")."""
 
     size: int
     signed: bool = False
@@ -53,10 +54,12 @@ SUFFIXES: dict[str, dict[str, Transfer]] = {
         "ubyte": Transfer(1), "sbyte": Transfer(1, True), "ushort": Transfer(2), "sshort": Transfer(2, True),
         "dword": Transfer(4), "dwordx2": Transfer(8), "dwordx3": Transfer(12), "dwordx4": Transfer(16),
         "ubyte_d16": Transfer(1, d16="lo"), "ubyte_d16_hi": Transfer(1, d16="hi"), "sbyte_d16": Transfer(1, True, "lo"),
-        "sbyte_d16_hi": Transfer(1, True, "hi"), "short_d16": Transfer(2, d16="lo"), "short_d16_hi": Transfer(2, d16="hi"),
+        "sbyte_d16_hi": Transfer(1, True, "hi"), "short_d16": Transfer(2, d16="lo"),
+        "short_d16_hi": Transfer(2, d16="hi"),
     },
     "store": {
-        "byte": Transfer(1), "byte_d16_hi": Transfer(1, d16="hi"), "short": Transfer(2), "short_d16_hi": Transfer(2, d16="hi"),
-        "dword": Transfer(4), "dwordx2": Transfer(8), "dwordx3": Transfer(12), "dwordx4": Transfer(16),
+        "byte": Transfer(1), "byte_d16_hi": Transfer(1, d16="hi"), "short": Transfer(2),
+        "short_d16_hi": Transfer(2, d16="hi"), "dword": Transfer(4), "dwordx2": Transfer(8), "dwordx3": Transfer(12),
+        "dwordx4": Transfer(16),
     },
 }  # fmt: skip

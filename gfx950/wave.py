@@ -1,16 +1,17 @@
 """The state of the waves that share a pc: a cohort.
 
-A cohort holds a whole register of all its waves in one contiguous array, so that one numpy call executes an instruction
-for waves x 64 lanes. Waves that branch apart are split into two cohorts (their rows are copied); cohorts that meet at one
-pc are merged again.
+A cohort holds a whole register of all its waves in one contiguous array, so that one numpy call executes an
+instruction for waves x 64 lanes. Waves that branch apart are split into two cohorts (their rows are copied); cohorts
+that meet at one pc are merged again.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from mxassay.gfx950.instruction import EXEC
 from numpy.typing import NDArray
+
+from mxassay.gfx950.instruction import EXEC
 
 if TYPE_CHECKING:
     from mxassay.gfx950.batch import Batch
@@ -50,16 +51,17 @@ def join(low: Lanes, high: Lanes) -> Lanes:
 class Cohort:
     """Waves at one pc.
 
-    `v` VGPRs, uint32 (registers, waves, 64), `vi` and `vf` the same memory as int32 and float32; `a` AGPRs alike; `s` SGPRs,
-    uint32 (128, waves), by encoding number, VCC at 106, M0 at 124; `scc` bool (waves). EXEC is written through `set_exec`
-    alone, which keeps `exec` (uint64 a wave), the rows 126 and 127 of `s`, `full` (every lane of every wave is on) and
-    `mask` (bool (waves, 64)) in step. `wave` is the wave's number in the grid, `group` its workgroup's index in the batch,
-    `slot` its index in the batch; they never change. `data` holds per-wave state of single families (GPR indexing, ...).
+    `v` VGPRs, uint32 (registers, waves, 64), `vi` and `vf` the same memory as int32 and float32; `a` AGPRs alike; `s`
+    SGPRs, uint32 (128, waves), by encoding number, VCC at 106, M0 at 124; `scc` bool (waves). EXEC is written through
+    `set_exec` alone, which keeps `exec` (uint64 a wave), the rows 126 and 127 of `s`, `full` (every lane of every
+    wave is on) and `mask` (bool (waves, 64)) in step. `wave` is the wave's number in the grid, `group` its
+    workgroup's index in the batch, `slot` its index in the batch; they never change. `data` holds per-wave state of
+    single families (GPR indexing, ...).
     """
 
     __slots__ = (
-        "a", "batch", "count", "data", "exec", "full", "group", "lds_base", "mask", "pc", "s", "scc", "slot", "ticks", "v",
-        "vf", "vi", "wave",
+        "a", "batch", "count", "data", "exec", "full", "group", "lds_base", "mask", "pc", "s", "scc", "slot", "ticks",
+        "v", "vf", "vi", "wave",
     )  # fmt: skip
 
     def __init__(self, batch: "Batch", slot: NDArray[np.int64], pc: int, vgprs: int, agprs: int, fill: int = 0) -> None:

@@ -1,4 +1,5 @@
-"""What each instruction does, one family a file. Importing this package fills the table of `mxassay.gfx950.registry`."""
+"""What each instruction does, one family a file. Importing this package fills the table of
+`mxassay.gfx950.registry`."""
 
 import importlib
 import pkgutil

@@ -1,12 +1,14 @@
 """Loads and stores through a buffer resource (MUBUF). Source: AMD CDNA4 ISA, "Vector memory buffer instructions".
 
-Range checks: raw when the stride is 0 (byte offset against NUM_RECORDS), structured when it is not (index against it). A load
-out of range returns 0 and a store is dropped, dword by dword.
+Range checks: raw when the stride is 0 (byte offset against NUM_RECORDS), structured when it is not (index against
+it). A load out of range returns 0 and a store is dropped, dword by dword.
 """
 
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.access import Port, fetch, from_registers, store, to_registers
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.ops.direct_lds import to_lds
@@ -14,9 +16,8 @@ from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
 from mxassay.gfx950.scalarwise import scalar_source
 from mxassay.gfx950.transfer import SUFFIXES, Transfer
 from mxassay.gfx950.wave import Cohort, Mask
-from numpy.typing import NDArray
 
-__all__ = ["Resource", "buffer_address"]
+__all__ = ["Resource", "buffer_address", "in_range"]
 
 _ISA = "AMD CDNA4 ISA, MUBUF"
 Columns = NDArray[np.int64]
@@ -38,7 +39,9 @@ class Resource:
 def buffer_address(inst: Instruction, context: Context) -> Callable[[Cohort], Located]:
     """Each lane's address, and how many bytes from there on are in range (None: no lane is near the end)."""
     rsrc, vaddr, soffset = inst.operand("srsrc"), inst.operand("vaddr"), inst.operand("soffset")
-    assert rsrc is not None and vaddr is not None and soffset is not None
+    assert rsrc is not None
+    assert vaddr is not None
+    assert soffset is not None
     scalar = scalar_source(soffset, "u32", inst, context)
     fixed, offen, idxen = inst["offset"], inst["offen"], inst["idxen"]
     register = rsrc.index
@@ -64,7 +67,7 @@ def buffer_address(inst: Instruction, context: Context) -> Callable[[Cohort], Lo
     return located
 
 
-def _in_range(room: NDArray[np.int64] | None, size: int, mask: Mask | None) -> tuple[Mask | None, bool]:
+def in_range(room: NDArray[np.int64] | None, size: int, mask: Mask | None) -> tuple[Mask | None, bool]:
     """The lanes whose whole access is in range, and whether some other lane is partly in range."""
     if room is None or int(room.min()) >= size:
         return mask, False
@@ -80,7 +83,7 @@ def _load(transfer: Transfer) -> Build:
 
             def addressed(wv: Cohort) -> tuple[NDArray[np.int64], Mask | None]:
                 where, room = address(wv)
-                inside, partly = _in_range(room, transfer.size, None if wv.full else wv.mask)
+                inside, partly = in_range(room, transfer.size, None if wv.full else wv.mask)
                 if partly:
                     context.refuse(inst, "a load that is partly out of range")
                 return where, inside
@@ -91,10 +94,10 @@ def _load(transfer: Transfer) -> Build:
         def step(wv: Cohort) -> None:
             on = None if wv.full else wv.mask
             where, room = address(wv)
-            inside, partly = _in_range(room, transfer.size, on)
+            inside, partly = in_range(room, transfer.size, on)
             if partly:
                 context.refuse(inst, "a load that is partly out of range")
-            if inside is not on:
+            if inside is not None and inside is not on:
                 outside = ~inside if on is None else on & ~inside
                 zero = [np.zeros((wv.count, 64), np.uint32)] * transfer.words
                 to_registers(
@@ -119,7 +122,7 @@ def _store(transfer: Transfer) -> Build:
 
         def step(wv: Cohort) -> None:
             where, room = address(wv)
-            inside, partly = _in_range(room, transfer.size, None if wv.full else wv.mask)
+            inside, partly = in_range(room, transfer.size, None if wv.full else wv.mask)
             if partly:
                 context.refuse(inst, "a store that is partly out of range")
             words = transfer.taken(from_registers(wv, file, index, transfer.words))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.instruction import VCC, Instruction
 from mxassay.gfx950.registry import (
     BARRIER,
@@ -34,8 +35,8 @@ def _nothing(inst: Instruction, context: Context) -> Step | None:
 # Every memory operation completes at once, and stalls and priorities don't show: declared.
 define(
     ("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
-     "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel", "v_nop", "buffer_wbl2", "buffer_inv", "s_dcache_inv_vol",
-     "s_dcache_wb_vol", "v_clrexcp", "s_sendmsg"),
+     "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel", "v_nop", "buffer_wbl2", "buffer_inv",
+     "s_dcache_inv_vol", "s_dcache_wb_vol", "v_clrexcp", "s_sendmsg"),
     _nothing, INFERRED, "AMD CDNA4 ISA; no effect on memory that is in order",
 )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.floating import f32_to_bf16
 from mxassay.gfx950.lanewise import lanewise
 from mxassay.gfx950.registry import CERTAIN

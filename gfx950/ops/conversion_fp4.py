@@ -1,20 +1,22 @@
 """Scaled conversions to FP4 (E2M1). Source: AMD CDNA4 ISA, V_CVT_SCALEF32_PK_FP4_*.
 
-The pseudocode calls `*_to_fp4_scale` and doesn't define it. Nearest, ties to even, saturation and the kept sign agree between
-AMD's HIP header, composable_kernel and aiter for finite inputs and scales 1..254. NaN, infinities and the scale bytes 0 and 255 are
-declared policies: NaN and infinities saturate with their sign, byte 0 is 2^-127, byte 255 gives the largest magnitude.
+The pseudocode calls `*_to_fp4_scale` and doesn't define it. Nearest, ties to even, saturation and the kept sign agree
+between AMD's HIP header, composable_kernel and aiter for finite inputs and scales 1..254. NaN, infinities and the
+scale bytes 0 and 255 are declared policies: NaN and infinities saturate with their sign, byte 0 is 2^-127, byte 255
+gives the largest magnitude.
 """
 
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.floating import bf16_to_f32
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.operands import Read, source
 from mxassay.gfx950.registry import INFERRED, Build, Context, Step, define
 from mxassay.gfx950.wave import Cohort
-from numpy.typing import NDArray
 
 __all__ = ["E2M1_MIDPOINTS", "encode_e2m1"]
 
@@ -30,7 +32,8 @@ def _codes() -> NDArray[np.uint8]:
     for code, midpoint in enumerate(E2M1_MIDPOINTS):
         magnitude[(value > midpoint) | ((value == midpoint) & bool(code & 1))] = code + 1
     magnitude[np.isnan(value)] = 7
-    return magnitude | (np.arange(1 << 16) >> 15 << 3).astype(np.uint8)
+    codes: NDArray[np.uint8] = magnitude | (np.arange(1 << 16) >> 15 << 3).astype(np.uint8)
+    return codes
 
 
 def encode_e2m1(x: NDArray[np.float32]) -> NDArray[np.uint8]:
@@ -38,11 +41,13 @@ def encode_e2m1(x: NDArray[np.float32]) -> NDArray[np.uint8]:
     bits = np.ascontiguousarray(x).view(np.uint32)
     # All midpoints have 3 significant bits, so whatever lies below the upper half only says "not a tie": a sticky bit.
     high = (bits >> np.uint32(16)).astype(np.uint16) | ((bits & np.uint32(0xFFFF)) != 0)
-    return _codes().take(high)
+    codes: NDArray[np.uint8] = _codes().take(high)
+    return codes
 
 
 def _reciprocal(scale: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """2^(127 - e) of the scale's exponent field alone, exactly (a denormal for 254); infinite for 255, which saturates."""
+    """2^(127 - e) of the scale's exponent field alone, exactly (a denormal for 254); infinite for 255, which
+    saturates."""
     exponent = (scale >> np.uint32(23) & np.uint32(0xFF)).astype(np.int32)
     return np.where(exponent == 255, np.float32(np.inf), np.ldexp(np.float32(1), 127 - exponent)).astype(np.float32)
 

@@ -1,8 +1,9 @@
 """Data between lanes, and between lanes and scalars. Source: AMD CDNA4 ISA, "VOP1", "VOP3", "DS"."""
 
 import numpy as np
+
 from mxassay.gfx950.instruction import Instruction
-from mxassay.gfx950.operands import raw
+from mxassay.gfx950.operands import destination, raw, source
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define, semantics
 from mxassay.gfx950.scalarwise import scalar_destination, scalar_source
 from mxassay.gfx950.wave import Cohort
@@ -57,5 +58,25 @@ def _swap(rows: int) -> Build:
 
 for _rows in (16, 32):
     define(
-        f"v_permlane{_rows}_swap_b32", _swap(_rows), CERTAIN, f"AMD CDNA4 ISA, V_PERMLANE{_rows}_SWAP_B32", reads_dst=True
+        f"v_permlane{_rows}_swap_b32",
+        _swap(_rows),
+        CERTAIN,
+        f"AMD CDNA4 ISA, V_PERMLANE{_rows}_SWAP_B32",
+        reads_dst=True,
     )
+
+
+def _count_below(high: bool) -> Build:
+    below = np.array([(1 << min(max(lane - 32 * high, 0), 32)) - 1 for lane in range(64)], np.uint32)
+
+    def build(inst: Instruction, context: Context) -> Step:
+        """Set bits of S0 that stand for lanes below this one, in the low or high half of a wave, plus S1."""
+        bits, start = source(inst, 0, "u32", context), source(inst, 1, "u32", context)
+        write = destination(inst, "u32", context)
+        return lambda wv: write(wv, np.bitwise_count(bits(wv) & below).astype(np.uint32) + start(wv))
+
+    return build
+
+
+for _name, _high in (("lo", False), ("hi", True)):
+    define(f"v_mbcnt_{_name}_u32_b32", _count_below(_high), CERTAIN, "AMD CDNA4 ISA, V_MBCNT_LO_U32_B32")

@@ -1,13 +1,16 @@
 """Loads from global memory straight into LDS. Source: AMD CDNA4 ISA, "Memory buffer load to LDS".
 
-Lane i's data go to LDS byte M0 + instruction offset + i * slot, where a slot is the access, at least a dword. M0 holds 18 bits
-here: 160 KiB need them. Lanes that EXEC has off leave their slot alone; a lane out of its buffer's range puts 0.
+Lane i's data go to LDS byte M0 + instruction offset + i * slot, where a slot is the access, at least a dword. M0
+holds 18 bits here: 160 KiB need them. Lanes that EXEC has off leave their slot alone; a lane out of its buffer's
+range puts 0.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
 from mxassay.gfx950.access import Port, fetch, store
 from mxassay.gfx950.instruction import M0, Instruction
 from mxassay.gfx950.ops.global_memory import global_address, global_offset
@@ -15,7 +18,6 @@ from mxassay.gfx950.ops.lds import LdsPort
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
 from mxassay.gfx950.transfer import SUFFIXES, Transfer
 from mxassay.gfx950.wave import Cohort, Mask
-from numpy.typing import NDArray
 
 __all__ = ["to_lds"]
 
@@ -24,7 +26,8 @@ Addressed = Callable[[Cohort], tuple[NDArray[np.int64], Mask | None]]
 
 
 def to_lds(inst: Instruction, context: Context, transfer: Transfer, address: Addressed, fixed: int) -> Step:
-    """`address` gives each lane's address and the lanes in range (None: all that are on); `fixed` is the instruction's offset."""
+    """`address` gives each lane's address and the lanes in range (None: all that are on); `fixed` is the
+    instruction's offset."""
     slot = max(4, transfer.size)
     port, lds = Port(inst, context, "load", transfer.size), LdsPort(inst, context, "store", slot)
     places = np.arange(64, dtype=np.int64) * slot + fixed

@@ -1,8 +1,10 @@
-"""Loads and stores of global memory by FLAT and GLOBAL instructions. Source: AMD CDNA4 ISA, "FLAT, GLOBAL and SCRATCH"."""
+"""Loads and stores of global memory by FLAT and GLOBAL instructions. Source: AMD CDNA4 ISA, "FLAT, GLOBAL and
+SCRATCH"."""
 
 from collections.abc import Callable
 
 import numpy as np
+
 from mxassay.gfx950.access import Port, fetch, from_registers, store, to_registers
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define

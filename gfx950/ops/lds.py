@@ -1,12 +1,14 @@
 """Loads and stores of LDS. Source: AMD CDNA4 ISA, "Data share operations".
 
-The address is the VGPR plus a byte offset; the two-address forms scale their offsets by the item (times 64 in the "st64" ones).
-An access past the workgroup's LDS stops the run: declared policy, since a card returns 0 and drops stores without a word.
+The address is the VGPR plus a byte offset; the two-address forms scale their offsets by the item (times 64 in the
+"st64" ones). An access past the workgroup's LDS stops the run: declared policy, since a card returns 0 and drops
+stores without a word.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
+
 from mxassay.gfx950.access import Port, Spot, fetch, from_registers, store, to_registers
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
@@ -126,8 +128,8 @@ for _name, _transfer in {
 }.items():  # fmt: skip
     define(f"ds_read_{_name}", _load(_transfer), CERTAIN, _ISA, reads_dst=bool(_transfer.d16))
 for _name, _transfer in {
-    "b8": Transfer(1), "b16": Transfer(2), "b32": Transfer(4), "b64": Transfer(8), "b96": Transfer(12), "b128": Transfer(16),
-    "b8_d16_hi": Transfer(1, d16="hi"), "b16_d16_hi": Transfer(2, d16="hi"),
+    "b8": Transfer(1), "b16": Transfer(2), "b32": Transfer(4), "b64": Transfer(8), "b96": Transfer(12),
+    "b128": Transfer(16), "b8_d16_hi": Transfer(1, d16="hi"), "b16_d16_hi": Transfer(2, d16="hi"),
 }.items():  # fmt: skip
     define(f"ds_write_{_name}", _store(_transfer), CERTAIN, _ISA)
 for _bits, _size in (("b32", 4), ("b64", 8)):

@@ -1,12 +1,12 @@
 """Scaled matrix multiply: V_MFMA_SCALE_F32_16X16X128_F8F6F4 and 32X32X64.
 
-D = C + sum over blocks of 2^(sa + sb - 254) * sum over the block's 32 k of a * b, exact, then rounded once to float32 (RNE). The
-order and width of the card's own sum are not public: exact-then-round is a declared model, right wherever every order agrees.
-EXEC and MODE don't count; NEG and ABS apply to C alone; nothing is flushed.
+D = C + sum over blocks of 2^(sa + sb - 254) * sum over the block's 32 k of a * b, exact, then rounded once to float32
+(RNE). The order and width of the card's own sum are not public: exact-then-round is a declared model, right wherever
+every order agrees. EXEC and MODE don't count; NEG and ABS apply to C alone; nothing is flushed.
 
-Layout (AMD CDNA4 ISA, "Matrix arithmetic instructions"): with R rows (16 or 32), A[m, k] lies in lane m + R*(k/32), VGPR (k%32)/8,
-nibble k%8 for FP4, and B alike with n for m; one lane holds one block of 32. The scale of (row, block) is a byte of that lane's scale
-VGPR. D[i, j] lies in lane j + R*(i/4 mod 64/R), VGPR 4*(i/(4*64/R)) + i%4.
+Layout (AMD CDNA4 ISA, "Matrix arithmetic instructions"): with R rows (16 or 32), A[m, k] lies in lane m + R*(k/32),
+VGPR (k%32)/8, nibble k%8 for FP4, and B alike with n for m; one lane holds one block of 32. The scale of (row, block)
+is a byte of that lane's scale VGPR. D[i, j] lies in lane j + R*(i/4 mod 64/R), VGPR 4*(i/(4*64/R)) + i%4.
 """
 
 from collections.abc import Callable

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.floating import canonical, fma_f32
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.operands import Read, constant, raw
@@ -14,7 +15,8 @@ _SIGN = np.uint32(0x80000000)
 
 
 def _half(inst: Instruction, slot: int, high: bool, context: Context) -> Read:
-    """The float32 of source `slot` that one half of the result uses: OP_SEL for the low half, OP_SEL_HI for the high one."""
+    """The float32 of source `slot` that one half of the result uses: OP_SEL for the low half, OP_SEL_HI for the high
+    one."""
     operand = inst.src[slot]
     if high:
         select = inst["op_sel_hi2"] if slot == 2 else inst["op_sel_hi"] >> slot & 1

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
 from mxassay.gfx950.scalarwise import scalar_destination, scalar_source, scalarwise

@@ -1,6 +1,7 @@
 """Scalar loads. Source: AMD CDNA4 ISA, "Scalar memory operations"."""
 
 import numpy as np
+
 from mxassay.gfx950.access import Port, fetch
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define

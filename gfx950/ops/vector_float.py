@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.floating import fma_f32, quiet_f32
 from mxassay.gfx950.lanewise import lanewise
 from mxassay.gfx950.registry import CERTAIN, INFERRED, Mode
@@ -21,8 +22,9 @@ def _min(a: Any, b: Any, mode: Mode) -> Any:
 
 
 def _chosen(result: Any, a: Any, b: Any, mode: Mode, merge: np.ufunc) -> Any:
-    """fmin and fmax with what IEEE 754 leaves open settled as AMD's pseudocode does: +0 beats -0 in a maximum, -0 beats +0 in a
-    minimum; in IEEE mode a signalling NaN comes out quiet, the first one first; of two quiet NaNs the second comes out."""
+    """fmin and fmax with what IEEE 754 leaves open settled as AMD's pseudocode does: +0 beats -0 in a maximum, -0
+    beats +0 in a minimum; in IEEE mode a signalling NaN comes out quiet, the first one first; of two quiet NaNs the
+    second comes out."""
     bits = np.asarray(result).view(np.uint32)
     zero = (bits & _MAGNITUDE) == 0
     if zero.any():

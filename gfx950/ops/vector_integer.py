@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.lanewise import lanewise, reads_of
 from mxassay.gfx950.operands import destination, mask_destination
@@ -74,7 +75,8 @@ def _bfe_i32(value: Any, offset: Any, width: Any) -> Any:
 
 
 def _perm(high: Any, low: Any, select: Any) -> Any:
-    """V_PERM_B32: byte i of the result is the byte of {S0, S1} that byte i of S2 names; 8..11 signs, 12 zero, above 0xff."""
+    """V_PERM_B32: byte i of the result is the byte of {S0, S1} that byte i of S2 names; 8..11 signs, 12 zero, above
+    0xff."""
     if isinstance(select, np.ndarray) and (select == select.flat[0]).all():
         select = select.flat[0]
     if not isinstance(select, np.ndarray):
@@ -307,11 +309,9 @@ def _mad64(signed: bool) -> Build:
             a, b, c = (read(wv) for read in reads)
             product = np.multiply(a, b, dtype=wide)
             total = product + c
-            if signed:
-                # Bit 64 of the sum: its sign, which the low 64 bits show unless they overflowed.
-                overflow = ((total < 0) ^ (((product ^ total) & (c ^ total)) < 0))
-            else:
-                overflow = total < product
+            # The carry is bit 64 of the 65-bit sum: for signed numbers its sign, unless the low 64 bits overflowed.
+            wrapped = ((product ^ total) & (c ^ total)) < 0
+            overflow = (total < 0) ^ wrapped if signed else total < product
             write(wv, total)
             write_mask(wv, overflow)
 
