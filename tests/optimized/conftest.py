@@ -1,7 +1,7 @@
 """Where the kernels of these tests run, and the inputs they get.
 
-MXASSAY_DEVICE picks the device: `interpreter` (the default), `emulated` or `cuda`. It must be settled before Triton is imported,
-so these tests want a pytest process in which no other test has imported Triton in another mode.
+MXASSAY_DEVICE picks the device: `interpreter` (the default), `emulated` or `cuda`. It must be settled before Triton is
+imported, so these tests want a pytest process in which no other test has imported Triton in another mode.
 """
 
 import os
