@@ -78,21 +78,33 @@ class Program:
             if not 0 <= start < len(self.code):
                 end = self.address + len(self.code)
                 raise UndecodableError(f"the pc must lie in the code, {self.address:#x} to {end:#x}, not at {pc:#x}")
-            found = self._cache[pc] = decode_one(self.code[start : start + 16], pc)
+            try:
+                found = self._cache[pc] = decode_one(self.code[start : start + 16], pc)
+            except UndecodableError as error:
+                raise UndecodableError(f"{error} at pc {pc:#x}") from error
         return found
 
     def walk(self, start: int, size: int) -> Iterator[Instruction]:
-        """Every instruction from `start` on, in order, for `size` bytes."""
+        """Every instruction from `start` on, in order, for `size` bytes. Words that are none are stepped over: data
+        may lie between functions, and an unknown instruction matters only to who gets there."""
         pc = start
         while pc < start + size:
-            inst = self.at(pc)
+            try:
+                inst = self.at(pc)
+            except UndecodableError:
+                pc += 4
+                continue
             yield inst
             pc = inst.next_pc
 
 
 def decode_program(code: bytes, address: int) -> tuple[Instruction, ...]:
-    """All instructions of `code`, whose first byte lies at virtual address `address`."""
-    return tuple(Program(code, address).walk(address, len(code)))
+    """All instructions of `code`, whose first byte lies at virtual address `address`. Raises `UndecodableError`."""
+    program, pc, found = Program(code, address), address, []
+    while pc < address + len(code):
+        found.append(program.at(pc))
+        pc = found[-1].next_pc
+    return tuple(found)
 
 
 def _at(inst: Instruction, pc: int) -> Instruction:

@@ -26,6 +26,7 @@ __all__ = ["QUANTUM", "Counts", "Machine"]
 # other workgroups get it).
 QUANTUM = 2_000
 PATIENCE = 40_000
+_NOWHERE = 1 << 64
 
 
 @cache
@@ -117,6 +118,8 @@ class _Running:
         machine, counts = self.machine, self.machine.counts
         block_at, pc, left = machine.code.block, cohort.pc, QUANTUM
         parked = {other.pc for other in self.ready}
+        # Whoever passes a cohort of equal claims waits for it: they may meet.
+        lowest = min((other.pc for other in self.ready if other.ticks <= cohort.ticks), default=_NOWHERE)
         while True:
             block = block_at(pc)
             steps = iter(block.steps)
@@ -149,7 +152,7 @@ class _Running:
                     self._open_barriers()
                     return []
             pc = outcome
-            if left <= 0 or pc in parked:
+            if left <= 0 or pc >= lowest or pc in parked:
                 cohort.pc = pc
                 if left <= 0:
                     cohort.ticks += 1

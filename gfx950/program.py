@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mxassay.gfx950.decode import Program
+from mxassay.gfx950.decode import Program, UndecodableError
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.registry import Context, End, Step, lookup
 from mxassay.gfx950.wave import Cohort
@@ -53,7 +53,10 @@ class Threaded:
         steps: list[Step] = []
         length, at = 0, pc
         while True:
-            inst = self.program.at(at)
+            try:
+                inst = self.program.at(at)
+            except UndecodableError as error:
+                raise UndecodableError(f"{error} of {self.context.kernel}") from error
             known = lookup(inst.op)
             if known is None:
                 self.context.refuse(inst, "no semantics")
