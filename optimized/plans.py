@@ -1,6 +1,6 @@
 """Launch plans: what a plan says, the table for the contest's shapes, and the rule for every other shape."""
 
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 
 from mxassay.errors import ContractError
 
@@ -32,7 +32,7 @@ class Plan:
     splits: ranges of K wished for; `split_k.reconcile` fits it to K.
     num_warps, num_stages: as in Triton.
     waves_per_eu (0 = the compiler's choice), matrix_instr_nonkdim (16 or 32, the side of one MFMA): options of the HIP
-        backend, without effect elsewhere. A tile_k of 64 needs the 32x32x64 MFMA.
+        backend, without effect elsewhere. A tile_k of 64 needs the 32x32x64 MFMA, and counts as 128 on CUDA.
     linear: bring weights and scales into row-major order before the launch, instead of reading them preshuffled.
 
     What is refused would make Triton leave the scaled MFMA for bfloat16, whose range is too small for every scale, or
@@ -80,6 +80,20 @@ class Plan:
                 raise ContractError(
                     f"Plan.{one} * Plan.{other} must be at most {most}, not {area}; take a smaller tile"
                 )
+
+    @property
+    def words(self) -> str:
+        """The plan in a few words, for tables: what differs from the defaults.
+
+        >>> Plan(tile_m=8, tile_n=128, tile_k=512, splits=7).words
+        '8x128x512 splits=7'
+        """
+        changed = [
+            f"{field.name}={getattr(self, field.name)}"
+            for field in fields(self)
+            if field.default is not MISSING and getattr(self, field.name) != field.default
+        ]
+        return " ".join([f"{self.tile_m}x{self.tile_n}x{self.tile_k}", *changed])
 
 
 # tile_n: a stripe of the preshuffle has 16 rows. num_warps: Triton 3.9 uses no scaled MFMA with a single warp.

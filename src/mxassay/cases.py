@@ -3,15 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mxassay.kernels import GemmArguments, Kernel
+from mxassay.kernels import GemmArguments, Kernel, Shape
 
 if TYPE_CHECKING:
     import torch
 
     from mxassay.arenas import Arena
     from mxassay.reference import Expectation
-
-Shape = tuple[int, int, int]
 
 # Small shapes at every edge: M of 1 and odd, N and K that are no multiple of any tile, one long K for split-K.
 EDGES: tuple[Shape, ...] = ((1, 16, 64), (5, 48, 320), (17, 80, 576), (33, 272, 1088), (3, 112, 3648))
@@ -33,7 +31,7 @@ class Case:
 
     @property
     def plan_text(self) -> str:
-        return str(self.plan) if self.plan is not None else "own"
+        return self.plan.words if self.plan is not None else "own"
 
 
 @dataclass(frozen=True)

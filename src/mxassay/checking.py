@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 PROPERTY = "gemm-agreement"
 STATEMENT = (
-    "Every output equals the exact sum of the dequantized products, rounded once to bfloat16: bit for bit where the "
-    "exactness certificate holds, within the derived error bound elsewhere."
+    "Every output is the exact sum of dequantized products, rounded once to bfloat16:",
+    "bit for bit where the exactness certificate holds, within the derived bound elsewhere.",
 )
 
 
-def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "") -> CaseRecord:
+def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
     """Run `kernel` once on `case` and judge it. Never raises for what the kernel does.
 
     Besides the outputs: inputs must be unchanged, and so must the bytes around every input and around every tensor
@@ -33,7 +33,6 @@ def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "
         kernel: the kernel under test.
         case: the inputs, as a shape and a seed.
         device: must be open.
-        kernel_words: how the command line named the kernel, for the replay command.
     """
     record = CaseRecord(
         shape=case.shape,
@@ -45,7 +44,7 @@ def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "
         reduced_from=case.reduced_from,
         dialect=case.dialect,
         seed=case.seed,
-        replay=_replay(kernel, case, device, kernel_words),
+        replay=_replay(kernel, case, device),
     )
     from mxassay.arenas import GuardedAllocations
 
@@ -54,8 +53,8 @@ def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "
     allocations = GuardedAllocations()
     try:
         with allocations, clock.running():
-            out = kernel.call(problem.arguments, case.plan)
-            if out.is_cuda:
+            returned = kernel.call(problem.arguments, case.plan)
+            if returned.out.is_cuda:
                 import torch
 
                 torch.cuda.synchronize()
@@ -64,7 +63,8 @@ def check_case(kernel: Kernel, case: Case, device: Device, kernel_words: str = "
     except Exception as error:
         message = f"the kernel raised {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
         return replace(record, verdict=Verdict.ERROR, message=message, **clock.seconds())
-    record = _judge(record, problem, out)
+    clock.compiling += returned.compile_seconds
+    record = _judge(record, problem, returned.out)
     strays = [f"{name}: written" for name in problem.changed()]
     strays += [f"around {name}: written" for name in allocations.overruns()]
     if strays:
@@ -116,9 +116,9 @@ def bf16_hex(value: "torch.Tensor") -> str:
     return f"0x{int(value.reshape(1).view(torch.int16)) & 0xFFFF:04X}"
 
 
-def _replay(kernel: Kernel, case: Case, device: Device, kernel_words: str) -> str:
+def _replay(kernel: Kernel, case: Case, device: Device) -> str:
     m, n, k = case.reduced_from or case.shape
-    words = ["mxassay check", *([kernel_words] if kernel_words else []), f"--shapes {m},{n},{k}"]
+    words = ["mxassay check", *([kernel.words] if kernel.words else []), f"--shapes {m},{n},{k}"]
     words += [f"--device {device.name}", f"--seed {case.seed}"]
     if kernel.dialect != "even":
         words.append(f"--dialect {kernel.dialect}")

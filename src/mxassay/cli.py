@@ -5,8 +5,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 import mxassay
-from mxassay.cases import Shape
 from mxassay.errors import MxassayError, UnsupportedError
+from mxassay.kernels import Shape
 from mxassay.verdicts import ExitCode
 
 
@@ -16,6 +16,13 @@ def _shape(text: str) -> Shape:
         raise argparse.ArgumentTypeError(f"a shape must be M,N,K with positive integers, not {text}")
     m, n, k = (int(part) for part in parts)
     return m, n, k
+
+
+def _tile(text: str) -> tuple[int, int]:
+    parts = text.split("x")
+    if len(parts) != 2 or not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"a tile must be MxN with positive integers, not {text}")
+    return int(parts[0]), int(parts[1])
 
 
 def _shapes_word(text: str) -> str | Shape:
@@ -42,17 +49,20 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument(
         "kernel",
         nargs="?",
-        help="module:attr, path.py:attr or path.py (a contest file); our own kernel when left out",
+        help="module:attr, path.py:attr, path.py (a contest file) or path.co; our own kernel when left out",
     )
-    check.add_argument("--abi", help="how the kernel is called: mxfp4-gemm or gpumode; told from the name by default")
-    check.add_argument("--device", default="auto", help="auto, interpreter, cuda or mi355x (default: auto)")
+    check.add_argument("--abi", help="mxfp4-gemm, gpumode or aiter-a4w4; told from the name by default")
+    check.add_argument("--device", default="auto", help="auto, emulated, interpreter, cuda or mi355x (default: auto)")
+    check.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout, for kernels that import aiter")
+    check.add_argument("--tile", type=_tile, metavar="MxN", help="tile of a code object whose name does not say it")
+    check.add_argument("--limit-seconds", type=float, default=600.0, help="for each call of a contest file (600)")
+    check.add_argument("--limit-gib", type=float, default=8.0, help="memory of a contest file's process (8)")
     check.add_argument(
         "--shapes",
         nargs="+",
         type=_shapes_word,
-        default=["all"],
         metavar="SHAPE",
-        help="leaderboard, tests, edges, all, or M,N,K (default: all)",
+        help="leaderboard, tests, edges, all, or M,N,K (default: all; for a code object, by its tile)",
     )
     check.add_argument("--dialect", default="even", help="quantization dialect the kernel implements (default: even)")
     check.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")

@@ -69,17 +69,31 @@ def _interpreter() -> Iterator[None]:
 
 
 @contextmanager
-def _gpu() -> Iterator[None]:
+def _emulated() -> Iterator[None]:
+    _refuse_interpreted("the emulated card")
+    from mxassay.gfx950 import emulated
+
+    with emulated():
+        yield
+
+
+def _refuse_interpreted(what: str) -> None:
     if os.environ.get("TRITON_INTERPRET") == "1":
         raise UnsupportedError(
-            "TRITON_INTERPRET must be unset for a GPU, not 1; unset it, or choose device interpreter"
+            f"TRITON_INTERPRET must be unset for {what}, not 1; unset it, or choose device interpreter"
         )
+
+
+@contextmanager
+def _gpu() -> Iterator[None]:
+    _refuse_interpreted("a GPU")
     yield
 
 
 DEVICES = {
     device.name: device
     for device in (
+        Device("emulated", "an emulated MI355X: gfx950 machine code run on the CPU", "cpu", True, _always, _emulated),
         Device(
             "interpreter",
             "Triton's interpreter on the CPU, reduced M and N",
@@ -94,7 +108,7 @@ DEVICES = {
 }
 
 # What `auto` tries, in this order.
-AUTO = ("mi355x", "interpreter")
+AUTO = ("mi355x", "emulated")
 
 
 def device(name: str) -> Device:

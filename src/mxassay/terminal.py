@@ -18,22 +18,17 @@ _STYLE = {
 
 def verdict_table(records: list[CaseRecord]) -> Table:
     """One row a case: shape, plan, device, certified share, bit differences, verdict, seconds."""
+    several = len({record.kernel for record in records}) > 1
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (
-        "M,N,K",
-        "plan",
-        "device",
-        "certified",
-        "bit differences",
-        "verdict",
-        "run s",
-        "compile s",
-    ):
+    if several:
+        table.add_column("kernel")
+    for heading in ("M,N,K", "plan", "device", "certified", "bit differences", "verdict", "run s", "compile s"):
         right = heading not in ("plan", "device", "verdict")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "plan")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     for record in records:
         ran = record.outputs > 0
         table.add_row(
+            *([record.kernel] if several else []),
             ",".join(map(str, record.shape)) + ("*" if record.reduced_from else ""),
             record.plan,
             record.device,
@@ -51,7 +46,8 @@ def failure_report(record: CaseRecord) -> str:
     m, n, k = record.shape
     lines = [
         f"{record.verdict.value}: {record.kernel}",
-        f"  property   {record.property}: {STATEMENT}",
+        f"  property   {record.property}",
+        *(f"             {line}" for line in STATEMENT),
         f"  case       M={m}, N={n}, K={k}, dialect {record.dialect}, seed {record.seed}, device {record.device}",
         f"  plan       {record.plan}",
     ]

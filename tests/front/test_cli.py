@@ -26,7 +26,7 @@ def test_shapes_and_group_names_mix():
 def test_unknown_device(capsys):
     code, text = message(capsys, "check", "--device", "mi300x")
     assert code == 2
-    assert text == "mxassay: device must be one of auto, interpreter, cuda, mi355x, not mi300x"
+    assert text == "mxassay: device must be one of auto, emulated, interpreter, cuda, mi355x, not mi300x"
 
 
 @pytest.mark.parametrize("name", ["cuda", "mi355x"])

@@ -7,12 +7,13 @@ import time
 from rich.console import Console
 from rich.progress import track
 
-from mxassay.cases import EDGES, Shape, cases
+from mxassay.cases import EDGES, cases
 from mxassay.checking import check_case
 from mxassay.devices import device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
-from mxassay.kernels import load_kernel
+from mxassay.kernels import Kernel, Shape
+from mxassay.loading import Request, open_kernels
 from mxassay.terminal import print_check
 from mxassay.verdicts import Document, exit_code, worst
 
@@ -30,7 +31,7 @@ def shapes_named(words: list[str | Shape]) -> list[Shape]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check a kernel and print the table, or JSON."""
+    """Check one kernel, or all prebuilt ones of a checkout, and print the table, or JSON."""
     chosen = device(options.device)
     started = time.perf_counter()
     with chosen.open():
@@ -38,17 +39,32 @@ def run(options: argparse.Namespace) -> int:
 
         if options.dialect not in DIALECTS:
             raise ContractError(f"dialect must be one of {', '.join(DIALECTS)}, not {options.dialect}")
-        kernel = load_kernel(options.kernel, options.abi, options.dialect)
-        todo = cases(kernel, shapes_named(options.shapes), full_size=chosen.full_size, seed=options.seed)
-        watched = track(
-            todo,
-            description=f"checking {kernel.name} on {chosen.name}",
-            console=Console(stderr=True),
-            disable=options.json or not sys.stderr.isatty(),
-            transient=True,
+        request = Request(
+            spec=options.kernel,
+            abi=options.abi,
+            dialect=options.dialect,
+            device=chosen.name,
+            aiter=options.aiter,
+            tile=options.tile,
+            seconds=options.limit_seconds,
+            memory_gib=options.limit_gib,
         )
-        words = " ".join(filter(None, [options.kernel, f"--abi {options.abi}" if options.abi else None]))
-        records = [check_case(kernel, case, chosen, words) for case in watched]
+        with open_kernels(request) as kernels:
+            todo = [
+                (kernel, case)
+                for kernel in kernels
+                for case in cases(
+                    kernel, _shapes(kernel, options.shapes), full_size=chosen.full_size, seed=options.seed
+                )
+            ]
+            watched = track(
+                todo,
+                description=f"checking on {chosen.name}",
+                console=Console(stderr=True),
+                disable=options.json or not sys.stderr.isatty(),
+                transient=True,
+            )
+            records = [check_case(kernel, case, chosen) for kernel, case in watched]
     seconds = time.perf_counter() - started
     verdict = worst([record.verdict for record in records])
     if options.json:
@@ -58,3 +74,9 @@ def run(options: argparse.Namespace) -> int:
         # A pipe has no width; a table cut to 80 columns there helps nobody.
         print_check(Console(width=None if sys.stdout.isatty() else 140), records, seconds)
     return exit_code(verdict)
+
+
+def _shapes(kernel: Kernel, words: list[str | Shape] | None) -> list[Shape]:
+    if words is None and kernel.shapes is not None:
+        return list(kernel.shapes)
+    return shapes_named(words or ["all"])
