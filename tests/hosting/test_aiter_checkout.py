@@ -12,7 +12,7 @@ from mxassay.errors import ContractError, UnsupportedError
 from mxassay.hosting.aiter_checkout import aiter_checkout
 from mxassay.hosting.aiter_compiled import ENUMS
 from mxassay.hosting.aiter_gemm import GemmA4W4, ServedByPrebuilt
-from mxassay.hosting.refusals import refused_so_far
+from mxassay.hosting.refusals import refused_since
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_compiled_operators_are_refused_by_name_when_called(package):
     )
     with pytest.raises(UnsupportedError, match=message):
         package.rms_norm(torch.ones(2))
-    assert any(text.startswith("aiter.rms_norm must be") for text in refused_so_far())
+    assert any(text.startswith("aiter.rms_norm must be") for text in refused_since(0))
 
 
 def test_a_name_that_takes_another_package_says_which(package):

@@ -127,7 +127,7 @@ def test_other_arguments_are_refused(name, offset):
 def launched(monkeypatch):
     calls = []
     monkeypatch.setattr("mxassay.gfx950.codeobject.load_code_object", lambda path: _code([("D", 0), ("Mdim", 224)]))
-    monkeypatch.setattr("mxassay.gfx950.launch.launch", lambda *args: calls.append(args))
+    monkeypatch.setattr("mxassay.gfx950.launcher.launch", lambda *args: calls.append(args))
     return calls
 
 

@@ -149,13 +149,15 @@ def test_the_log_adds_up_by_kernel():
         line.launches += 1
         line.workgroups += 4
         line.wave_instructions += instructions
-    log.line("mul").faults += ["it fell over", "it fell over"]
+    log.line("mul").operations = {"inferred": ["v_exp_f32"]}
+    log.faults += ["it fell over", "it fell over"]
     assert log.launches == 3
     assert [entry["wave_instructions"] for entry in log.as_json()] == [20, 5]
     assert log.summary().splitlines() == [
         "mxassay: 3 launches of 2 kernels on the emulated gfx950, 25 wave instructions, 0.0 s",
         "      2 x add  8 workgroups, 0.00 s",
         "      1 x mul  4 workgroups, 0.00 s",
+        "  bits inferred: v_exp_f32",
         "  fault: it fell over (2 times)",
     ]
 

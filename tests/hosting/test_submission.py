@@ -208,3 +208,39 @@ def test_a_file_that_does_not_load(tmp_path, head, kind, message):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(UnsupportedError, match=r"^a submission must be an existing file, not .*nowhere\.py$"):
         Submission(tmp_path / "nowhere.py").load()
+
+
+CAUGHT = """
+import torch, triton
+import triton.language as tl
+from task import input_t, output_t
+
+@triton.jit
+def fill(x, n, value, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x + at, value, at < n)
+
+def custom_kernel(data):
+    n, x = int(data[0]), data[1]
+    out = torch.empty_like(x)
+    try:
+        fill[(1,)](out, n, 3.0, BLOCK=256)
+    except Exception:
+        out.zero_()
+    return out
+"""
+
+
+def test_a_fault_that_the_file_catches_is_told(tmp_path):
+    file = tmp_path / "sub.py"
+    file.write_text(CAUGHT)
+    with Submission(file, limits=Limits(seconds=120)) as submission:
+        right = submission.call((torch.tensor(8), torch.ones(8)))
+        assert (right.out.tolist(), right.faults, right.launches) == ([3.0] * 8, (), 1)
+        assert right.compile_seconds > 0
+        assert right.kernels[0]["kernel"] == "fill"
+        wrong = submission.call((torch.tensor(200), torch.ones(8)))
+        assert wrong.out.tolist() == [0.0] * 8
+        assert len(wrong.faults) == 1
+        assert "must stay inside a buffer" in wrong.faults[0]
+        assert submission.call((torch.tensor(8), torch.ones(8))).faults == ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import triton
 
-from mxassay.gfx950.driver import activate
+from mxassay.gfx950 import activate
 from mxassay.gfx950.hostmemory import HostMemory
 from mxassay.hosting.aiter_checkout import NOTE as AITER_NOTE
 from mxassay.hosting.aiter_checkout import aiter_checkout
@@ -18,8 +18,7 @@ from mxassay.hosting.launch_log import LaunchLog, recorded
 from mxassay.hosting.no_compiler import no_device_compiler
 
 if TYPE_CHECKING:
-    from mxassay.gfx950.dispatch import Options
-    from mxassay.gfx950.driver import EmulatedDriver
+    from mxassay.gfx950 import EmulatedDriver, Options
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def emulated_host(checkout: "str | os.PathLike[str] | None" = None, options: "Op
 
     Args:
         checkout: root of an aiter checkout to import as `aiter`.
-        options: of every launch; see `mxassay.gfx950.dispatch.Options`.
+        options: of every launch; see `mxassay.gfx950.Options`.
 
     Raises:
         ContractError, UnsupportedError: from the checkout.

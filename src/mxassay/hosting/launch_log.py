@@ -8,39 +8,38 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from mxassay.errors import UnsupportedError
-from mxassay.gfx950.dispatch import Kernel
+from mxassay.gfx950 import Kernel, survey
 
 
 @dataclass
 class KernelLines:
-    """Totals of one kernel: launches, workgroups, instructions of waves, seconds, and what stopped it."""
+    """Totals of one kernel: launches, workgroups, instructions of waves, seconds.
+
+    `operations` names the operations in its code whose bits are not certain, by how sure we are: `inferred`, `unknown`.
+    """
 
     kernel: str
     launches: int = 0
     workgroups: int = 0
     wave_instructions: int = 0
     seconds: float = 0.0
-    faults: list[str] = field(default_factory=list)
-    unsupported: list[str] = field(default_factory=list)
+    operations: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass
 class LaunchLog:
-    """Totals by kernel name, in the order of first launch."""
+    """Totals by kernel name, and in order of time every fault and every launch that nobody could run here.
+
+    A program may catch those errors and go on another way, so that its result says nothing of them.
+    """
 
     kernels: dict[str, KernelLines] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
 
     @property
     def launches(self) -> int:
         return sum(line.launches for line in self.kernels.values())
-
-    @property
-    def faults(self) -> list[str]:
-        return [fault for line in self.kernels.values() for fault in line.faults]
-
-    @property
-    def unsupported(self) -> list[str]:
-        return [text for line in self.kernels.values() for text in line.unsupported]
 
     def line(self, kernel: str) -> KernelLines:
         """The totals of `kernel`, made on first sight."""
@@ -63,11 +62,23 @@ class LaunchLog:
         lines = [head]
         for line in self.kernels.values():
             lines.append(f"  {line.launches:5} x {line.kernel}  {line.workgroups:,} workgroups, {line.seconds:.2f} s")
+        for level in ("inferred", "unknown"):
+            names = sorted({name for line in self.kernels.values() for name in line.operations.get(level, ())})
+            if names:
+                lines.append(f"  bits {level}: {', '.join(names)}")
         for word, found in (("fault", self.faults), ("unsupported", self.unsupported)):
             lines += [f"  {word}: {text}" + _times(count) for text, count in Counter(found).items()]
         if not self.faults and not self.unsupported:
             lines.append("  no faults")
         return "\n".join(lines)
+
+
+def _uncertain(kernel: Kernel) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for entry in survey(kernel):
+        if entry.fidelity is not None and entry.fidelity.value != "certain":
+            found.setdefault(entry.fidelity.value, []).append(entry.op)
+    return found
 
 
 def _times(count: int) -> str:
@@ -81,13 +92,15 @@ def recorded(log: LaunchLog) -> Iterator[LaunchLog]:
 
     def run(kernel: Kernel, memory: Any, grid: Any, block: Any, kernarg: bytes, **options: Any) -> Any:
         line = log.line(kernel.code.name)
+        if not line.launches:
+            line.operations = _uncertain(kernel)
         line.launches += 1
         line.workgroups += grid[0] * grid[1] * grid[2]
         started = time.perf_counter()
         try:
             counts = original(kernel, memory, grid, block, kernarg, **options)
         except Exception as error:
-            (line.unsupported if isinstance(error, UnsupportedError) else line.faults).append(str(error))
+            (log.unsupported if isinstance(error, UnsupportedError) else log.faults).append(str(error))
             raise
         finally:
             line.seconds += time.perf_counter() - started

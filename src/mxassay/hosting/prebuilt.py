@@ -17,7 +17,7 @@ from mxassay.errors import ContractError, UnsupportedError
 if TYPE_CHECKING:
     import torch
 
-    from mxassay.gfx950.codeobject import CodeObject
+    from mxassay.gfx950 import CodeObject
 
 THREADS = 256
 KERNARG_BYTES = 384
@@ -216,8 +216,7 @@ def run_a4w4(
     """
     import torch
 
-    from mxassay.gfx950.codeobject import load_code_object
-    from mxassay.gfx950.launch import launch
+    from mxassay.gfx950 import launch, load_code_object
 
     code = load_code_object(code_object)
     require_a4w4(code)

@@ -7,11 +7,15 @@ _REFUSED: list[str] = []
 
 def refusal(message: str) -> UnsupportedError:
     """The error to raise, noted down."""
-    if message not in _REFUSED:
-        _REFUSED.append(message)
+    _REFUSED.append(message)
     return UnsupportedError(message)
 
 
-def refused_so_far() -> tuple[str, ...]:
-    """Every refusal of this process, each once."""
-    return tuple(_REFUSED)
+def refusals_so_far() -> int:
+    """How many refusals this process has seen; a mark for `refused_since`."""
+    return len(_REFUSED)
+
+
+def refused_since(mark: int) -> tuple[str, ...]:
+    """The refusals after a mark, each once, in order."""
+    return tuple(dict.fromkeys(_REFUSED[mark:]))

@@ -20,10 +20,10 @@ from mxassay.errors import UnsupportedError
 from mxassay.hosting.host import emulated_host
 from mxassay.hosting.launch_log import LaunchLog
 from mxassay.hosting.pytest_outcomes import Outcomes
-from mxassay.hosting.refusals import refused_so_far
+from mxassay.hosting.refusals import refusals_so_far, refused_since
 
 if TYPE_CHECKING:
-    from mxassay.gfx950.dispatch import Options
+    from mxassay.gfx950 import Options
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def run_program(
     if words[0] != "-m" and not Path(words[0]).is_file():
         raise UnsupportedError(f"a script must be an existing file, not {words[0]}; a module takes -m before its name")
     error: BaseException | None = None
-    code = 0
+    code, mark = 0, refusals_so_far()
     tests = Outcomes() if words[:2] == ["-m", "pytest"] else None
     with emulated_host(checkout, options) as host, _arguments(words):
         try:
@@ -86,7 +86,7 @@ def run_program(
             raise
         except BaseException as raised:
             error, code = raised, 1
-    return Run(code, error, host.log, refused_so_far(), host.notes, tests)
+    return Run(code, error, host.log, refused_since(mark), host.notes, tests)
 
 
 def _execute(words: Sequence[str]) -> None:

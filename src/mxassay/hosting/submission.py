@@ -63,6 +63,8 @@ class Outcome:
         seconds, compile_seconds: wall time of the call, and Triton's compile time in it.
         changed: indices of the inputs whose storage the call changed; the caller's tensors hold the changed bytes too.
         launches: launches of kernels on the emulated card in this call.
+        faults, unsupported: what stopped launches in this call, although the submission caught the error and returned:
+            a result beside a fault is no pass, and one beside an unsupported launch may come from another kernel.
         kernels: totals of each kernel since the process began.
         refused: what was refused by name since the process began, even if the submission caught the error.
         warnings: what the call warned of.
@@ -74,6 +76,8 @@ class Outcome:
     compile_seconds: float
     changed: tuple[int, ...]
     launches: int
+    faults: tuple[str, ...]
+    unsupported: tuple[str, ...]
     kernels: tuple[dict[str, Any], ...]
     refused: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -151,6 +155,8 @@ class Submission:
             compile_seconds=float(header["compile_seconds"]),
             changed=changed,
             launches=int(header["launches"]),
+            faults=tuple(header["faults"]),
+            unsupported=tuple(header["unsupported"]),
             kernels=tuple(header["kernels"]),
             refused=tuple(header["refused"]),
             warnings=tuple(header["warnings"]),

@@ -20,7 +20,7 @@ import torch
 from mxassay.errors import UnsupportedError
 from mxassay.hosting import wire
 from mxassay.hosting.host import Host, emulated_host
-from mxassay.hosting.refusals import refused_so_far
+from mxassay.hosting.refusals import refused_since
 from mxassay.hosting.script import module_from_file
 from mxassay.hosting.task_module import install_task
 
@@ -62,7 +62,8 @@ def _answer(
     with torch._C.DisableTorchFunction():
         inputs = [wire.rebuild(description, blob) for description, blob in zip(header["inputs"], blobs, strict=True)]
     data = tuple(host.cuda.put_on_card(tensor) for tensor in inputs)
-    launches_before = host.log.launches
+    log = host.log
+    before = log.launches, len(log.faults), len(log.unsupported)
     answer: dict[str, Any] = {}
     parts: list[bytes] = []
     with _compile_clock() as compiling, warnings.catch_warnings(record=True) as caught, poisoned_allocations():
@@ -84,9 +85,11 @@ def _answer(
     answer |= {
         "changed": changed,
         "compile_seconds": sum(compiling) / 1e6,
-        "launches": host.log.launches - launches_before,
-        "kernels": host.log.as_json(),
-        "refused": list(refused_so_far()),
+        "launches": log.launches - before[0],
+        "faults": log.faults[before[1] :],
+        "unsupported": log.unsupported[before[2] :],
+        "kernels": log.as_json(),
+        "refused": list(refused_since(0)),
         "warnings": sorted({f"{note.category.__name__}: {note.message}" for note in caught}),
     }
     return answer, parts
