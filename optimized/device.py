@@ -35,6 +35,10 @@ class Target:
         """Whether the native float32 to bfloat16 cast truncates."""
         return self.backend == "interpreter"
 
+    def tile_k(self, plan: Plan) -> int:
+        """The depth of one step: the plan's, but at least 128 on CUDA, where Triton 3.6 fails to compile 64."""
+        return max(plan.tile_k, 128) if self.backend == "cuda" else plan.tile_k
+
     def options(self, plan: Plan) -> dict[str, int]:
         """The launch options of a plan that this backend takes."""
         options = {"num_warps": plan.num_warps, "num_stages": plan.num_stages}

@@ -120,7 +120,7 @@ def _run(
     preshuffled: bool,
 ) -> torch.Tensor:
     (m, k), n = a.shape, weights.shape[0]
-    split = reconcile(k, plan.tile_k, plan.splits)
+    split = reconcile(k, target.tile_k(plan), plan.splits)
     workgroups = triton.cdiv(m, plan.tile_m) * triton.cdiv(n, plan.tile_n) * split.count
     if workgroups >= 2**31:
         raise ContractError(f"plan must need fewer than 2**31 workgroups, not {workgroups}; take larger tiles")
