@@ -47,8 +47,8 @@ def run():
     """Run assembly text: s[2:3] output buffer, s4 workgroup, s5 wave in the workgroup, v0 the lane."""
 
     def run(
-        text: str, *, groups: int = 1, waves: int = 1, lds: int = 0, per_batch: int = 64, out: int = 1024,
-        budget: int = 10_000_000, observer: object = None, fill: int = 0,
+        text: str, *, groups: int = 1, waves: int = 1, lds: int = 0, scratch: int = 0, per_batch: int = 64,
+        out: int = 1024, budget: int = 10_000_000, observer: object = None, fill: int = 0,
     ) -> Finished:  # fmt: skip
         code = _assembled(text)
         memory = AddressSpace()
@@ -67,7 +67,9 @@ def run():
         def batches():
             for first in range(0, groups, per_batch):
                 size = min(per_batch, groups - first)
-                yield Batch(memory, first, size, waves, lds_bytes=lds, observer=observer, fill=fill)
+                yield Batch(
+                    memory, first, size, waves, lds_bytes=lds, scratch_bytes=scratch, observer=observer, fill=fill
+                )
 
         machine = Machine(threaded, start, budget)
         machine.run(batches())

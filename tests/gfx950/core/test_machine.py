@@ -202,3 +202,12 @@ def test_bytes_that_are_no_instruction_stop_only_what_reaches_them(run):
     assert run(text, groups=9).machine.counts.steps > 0
     with pytest.raises(UndecodableError, match="not the word 0xffffffff at pc 0x100c of test"):
         run(text, groups=10)
+
+
+def test_each_lane_has_its_own_scratch(run):
+    text = "v_lshl_or_b32 v3, s4, 8, v0\nscratch_store_dword off, v3, off offset:8\nv_mov_b32 v8, 12\n"
+    text += "scratch_store_dwordx3 v8, v[4:6], off\ns_mov_b32 s9, 4\nscratch_load_dword v2, off, s9 offset:4\n"
+    finished = run(text + store(), groups=3, scratch=24)
+    assert (finished.out[:192].reshape(3, 64) == np.arange(3)[:, None] * 256 + np.arange(64)).all()
+    with pytest.raises(MemoryFault, match="a scratch store must stay inside 20 bytes a lane, not at 0xc for 12 bytes"):
+        run(text + store(), scratch=20)
