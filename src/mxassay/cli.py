@@ -76,6 +76,18 @@ def parser() -> argparse.ArgumentParser:
     layout.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     layout.set_defaults(run="mxassay.commands.layout")
 
+    isa = commands.add_parser("isa", help="what a gfx950 code object needs, before anything runs")
+    isa.add_argument("file", help="path of a .co or .hsaco file")
+    isa.add_argument("--kernel", help="one kernel of the file; all when left out")
+    isa.add_argument("--hazards", action="store_true", help="also look for missing wait states")
+    isa.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    isa.set_defaults(run="mxassay.commands.isa")
+
+    run = commands.add_parser("run", help="run a script or pytest, written for a GPU, on the emulated MI355X")
+    run.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout to import as aiter")
+    run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT.py ARGS | -m MODULE ARGS")
+    run.set_defaults(run="mxassay.commands.run")
+
     bench = commands.add_parser("bench", help="time the reference against its peers, in one run")
     bench.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     bench.set_defaults(run="mxassay.commands.bench")
