@@ -101,7 +101,6 @@ def _function(module_name: str, name: str) -> Any:
         ) from error
     if not hasattr(module, name):
         raise UnsupportedError(
-            f"{module_name} must have {name}, but this version of aiter has not; see the versions that "
-            "pyproject.toml allows"
+            f"{module_name} must have {name}, but this version of aiter has not; install one of 2025 or 2026"
         )
     return getattr(module, name)

@@ -1,8 +1,9 @@
 """The aiter path against a recorded stand-in for the four aiter functions that it uses.
 
-The stand-in has the signatures and the behaviour that aiter's source shows (2026-08): `dynamic_mxfp4_quant` returns uint8
-codes and a transposed scale view, `e8m0_shuffle` pads and shuffles, `gemm_a4w4` multiplies, and `get_GEMM_config` keeps
-its table as an attribute of an lru_cache wrapper. It shows that the calls are right, not that aiter is.
+The stand-in has the signatures and the behaviour that aiter's source shows (2026-08): `dynamic_mxfp4_quant` returns
+uint8 codes and a transposed view of scales, `e8m0_shuffle` pads and shuffles, `gemm_a4w4` multiplies, and
+`get_GEMM_config` keeps its table as an attribute of an lru_cache wrapper. It shows that the calls are right, not that
+aiter is.
 """
 
 import functools
@@ -93,15 +94,15 @@ class Aiter:
 
 
 @pytest.fixture(params=[True, False], ids=["table keyed with gfx", "table keyed without gfx"])
-def aiter(request, monkeypatch):
+def stand_in(request, monkeypatch):
     return Aiter(request.param).install(monkeypatch)
 
 
-def test_the_product_and_the_calls(aiter, make_case, assert_same_bits):
+def test_the_product_and_the_calls(stand_in, make_case, assert_same_bits):
     case = make_case(5, 48, 320)
     strided = torch.cat([case.a, case.a], dim=1)[:, :320]
     assert_same_bits(aiter_path.matmul(strided, case.b, case.scales), case.expected)
-    (_, quantized, mode), (_, shuffled), (_, a, b, a_scale, b_scale, dtype, preshuffled) = aiter.calls
+    (_, quantized, mode), (_, shuffled), (_, a, b, a_scale, b_scale, dtype, preshuffled) = stand_in.calls
     assert quantized.is_contiguous()
     assert mode == "even"
     assert shuffled.shape == (5, 10)
@@ -112,35 +113,35 @@ def test_the_product_and_the_calls(aiter, make_case, assert_same_bits):
     assert (dtype, preshuffled) == (torch.bfloat16, True)
 
 
-def test_priming_names_the_32x128_kernel_for_every_contest_shape(aiter):
+def test_priming_names_the_32x128_kernel_for_every_contest_shape(stand_in):
     shape = LEADERBOARD[0]
-    assert aiter.lookup(*shape) is None
+    assert stand_in.lookup(*shape) is None
     aiter_path.prime_tuned_configs()
     for shape in (*LEADERBOARD, *TEST_SHAPES):
-        config = aiter.lookup(*shape)
+        config = stand_in.lookup(*shape)
         assert config["kernelName"] == "_ZN5aiter41f4gemm_bf16_per1x32Fp4_BpreShuffle_32x128E"
         assert config["splitK"] == 0
-    assert aiter.lookup(*KNOWN)["kernelName"] == "tuned", "other entries stay"
-    assert aiter.lookup(7, 16, 64) is None
+    assert stand_in.lookup(*KNOWN)["kernelName"] == "tuned", "other entries stay"
+    assert stand_in.lookup(7, 16, 64) is None
 
 
-def test_priming_takes_other_shapes(aiter):
+def test_priming_takes_other_shapes(stand_in):
     aiter_path.prime_tuned_configs([(7, 16, 64)])
-    assert aiter.lookup(7, 16, 64)["splitK"] == 0
-    assert aiter.lookup(*LEADERBOARD[0]) is None
+    assert stand_in.lookup(7, 16, 64)["splitK"] == 0
+    assert stand_in.lookup(*LEADERBOARD[0]) is None
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (1, 2, 0), (1, 2, 3.0), (True, 16, 64)])
-def test_priming_refuses_what_is_no_shape(aiter, shape):
+def test_priming_refuses_what_is_no_shape(stand_in, shape):
     message = f"shapes must hold (M, N, K) of positive integers, not {shape}"
     with pytest.raises(ContractError, match=f"^{re.escape(message)}$"):
         aiter_path.prime_tuned_configs([LEADERBOARD[0], shape])
-    assert aiter.lookup(*LEADERBOARD[0]) is None, "nothing is primed when one shape is wrong"
+    assert stand_in.lookup(*LEADERBOARD[0]) is None, "nothing is primed when one shape is wrong"
 
 
-def test_priming_an_aiter_with_another_table(aiter):
-    aiter.lookup(*KNOWN)
-    aiter.lookup.gemm_dict = None
+def test_priming_an_aiter_with_another_table(stand_in):
+    stand_in.lookup(*KNOWN)
+    stand_in.lookup.gemm_dict = None
     with pytest.raises(UnsupportedError, match="must keep its table in gemm_dict, not in NoneType"):
         aiter_path.prime_tuned_configs()
 
@@ -148,7 +149,7 @@ def test_priming_an_aiter_with_another_table(aiter):
 def test_the_contract_is_checked_before_aiter_is_asked_for(make_case, monkeypatch):
     monkeypatch.setitem(sys.modules, "aiter", None)
     case = make_case(2, 16, 64)
-    with pytest.raises(ContractError, match="a.dtype must be bfloat16, not float32"):
+    with pytest.raises(ContractError, match=r"^a\.dtype must be bfloat16, not float32;"):
         aiter_path.matmul(case.a.float(), case.b, case.scales)
     with pytest.raises(ContractError, match="must be positive for aiter, not 0"):
         aiter_path.matmul(case.a[:0], case.b, case.scales)
