@@ -57,11 +57,10 @@ def buffer_address(inst: Instruction, context: Context) -> Callable[[Cohort], Lo
             index = wv.v[vaddr.index].astype(np.int64)
             lanes += index * resource.stride
         total = fixed + shift
-        if not resource.stride.any():
+        if not idxen or not resource.stride.any():
             room = resource.records - total - lanes
         else:
-            row = index if idxen else np.int64(0)
-            room = np.where(row < resource.records, np.int64(1 << 40), np.int64(0)) + np.zeros_like(lanes)
+            room = np.where(index < resource.records, np.int64(1 << 40), np.int64(0)) + np.zeros_like(lanes)
         return lanes + (resource.base + total), room
 
     return located
