@@ -58,7 +58,7 @@ def decode_one(data: bytes, pc: int = 0) -> Instruction:
         UndecodableError: no encoding matches.
 
     >>> decode_one(bytes.fromhex("0302047e")).text
-    'v_mov_b32 v2, v259'
+    'v_mov_b32 v2, s3'
     """
     return _at(_decode(bytes(data[:16])), pc)
 
