@@ -5,18 +5,47 @@ Arrays of any shape; scalars are numpy scalars. Every function here is exact as 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "bf16_to_f32", "canonical", "f32_to_bf16", "flush_f32", "fma_f32", "ignore_float_errors", "narrowed", "quiet_f32",
-    "sum_to_f32", "two_sum",
+    "Form", "bf16_to_f32", "canonical", "f32_to_bf16", "flush", "fma_f32", "form_of", "ignore_float_errors", "narrowed",
+    "quiet", "sum_to_f32", "two_sum",
 ]  # fmt: skip
 
 Floats = NDArray[Any]
-_DEFAULT_X86, _DEFAULT_AMD = np.uint32(0xFFC00000), np.uint32(0x7FC00000)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A float format's masks, as numpy scalars of the unsigned type `bits` of the same size."""
+
+    dtype: Any
+    bits: Any
+    sign: Any
+    magnitude: Any
+    infinity: Any
+    quiet: Any
+
+    @staticmethod
+    def of(dtype: Any, bits: Any, mantissa: int) -> "Form":
+        width = np.dtype(dtype).itemsize * 8
+        sign, one = 1 << width - 1, 1 << mantissa
+        return Form(dtype, bits, bits(sign), bits(sign - 1), bits(sign - one), bits(one >> 1))
+
+
+_FORMS = {
+    np.dtype(np.float16): Form.of(np.float16, np.uint16, 10),
+    np.dtype(np.float32): Form.of(np.float32, np.uint32, 23),
+    np.dtype(np.float64): Form.of(np.float64, np.uint64, 52),
+}
+
+
+def form_of(x: Floats) -> Form:
+    return _FORMS[x.dtype]
 
 
 class _Invalid:
@@ -42,15 +71,17 @@ def ignore_float_errors() -> Iterator[None]:
 
 
 def canonical(result: Floats) -> Floats:
-    """`result` (float32, changed in place) with x86's default NaN 0xffc00000 turned into AMD's 0x7fc00000.
+    """`result` (changed in place) with x86's default NaN, whose sign is set, turned into AMD's, whose sign is clear.
 
     Costs nothing unless an operation was invalid since the last call. Inferred: no public source fixes AMD's NaN bits.
     """
     if _invalid.raised:
         _invalid.raised = False
-        bits = result.view(np.uint32)
         if isinstance(result, np.ndarray) and result.ndim:
-            np.copyto(bits, _DEFAULT_AMD, where=bits == _DEFAULT_X86)
+            form = form_of(result)
+            default = form.infinity | form.quiet
+            bits = result.view(form.bits)
+            np.copyto(bits, default, where=bits == default | form.sign)
     return result
 
 
@@ -102,18 +133,18 @@ def fma_f32(a: Floats, b: Floats, c: Floats) -> Floats:
     return sum_to_f32(product, np.asarray(c, np.float64))
 
 
-def flush_f32(x: Floats) -> Floats:
-    """Denormals to zero of the same sign."""
-    bits = np.array(x, np.float32).view(np.uint32)
-    tiny = (bits & np.uint32(0x7F800000)) == 0
-    return np.where(tiny, bits & np.uint32(0x80000000), bits).view(np.float32)
+def flush(x: Floats) -> Floats:
+    """Denormals of float16, float32 or float64 to zero of the same sign."""
+    form = form_of(x)
+    bits = np.asarray(x).view(form.bits)
+    return np.where((bits & form.infinity) == 0, bits & form.sign, bits).view(form.dtype)
 
 
-def quiet_f32(x: Floats) -> Floats:
-    """Signalling NaNs made quiet, payload kept."""
-    bits = np.asarray(x, np.float32).view(np.uint32)
-    nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
-    return np.where(nan, bits | np.uint32(0x00400000), bits).view(np.float32)
+def quiet(x: Floats) -> Floats:
+    """Signalling NaNs of float16, float32 or float64 made quiet, payload kept."""
+    form = form_of(x)
+    bits = np.asarray(x).view(form.bits)
+    return np.where((bits & form.magnitude) > form.infinity, bits | form.quiet, bits).view(form.dtype)
 
 
 def f32_to_bf16(x: Floats) -> NDArray[np.uint16]:

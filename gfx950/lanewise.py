@@ -87,8 +87,9 @@ def _builder(function: Callable[..., Any], words: list[str], out: str, keep: boo
 
 def _plain(inst: Instruction, context: Context) -> bool:
     """Whether the result goes into its VGPR as it is."""
-    flushed = context.mode.denorm_32 in (0, 1)
-    return inst.dst[0].file == "v" and "_" not in inst.encoding and not (inst["omod"] or inst["clamp"] or flushed)
+    mode = context.mode
+    changed = inst["omod"] or inst["clamp"] or mode.denorm_32 in (0, 1) or mode.round_32
+    return inst.dst[0].file == "v" and "_" not in inst.encoding and not changed
 
 
 def _direct(function: np.ufunc, reads: list[Read], inst: Instruction, out: str) -> Step:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mxassay.gfx950.floating import canonical, flush_f32
+from mxassay.gfx950.floating import canonical, flush
 from mxassay.gfx950.instruction import Instruction, Operand
 from mxassay.gfx950.lanes import dpp_source, dpp_writes, sdwa_result, sdwa_source
 from mxassay.gfx950.registry import Context
@@ -89,10 +89,14 @@ def source(inst: Instruction, slot: int, kind: str, context: Context) -> Read:
         if kind[0] in "ui":
             context.refuse(inst, f"a float modifier on the {kind} operand {operand}")
         read = _modified(read, dtype, absolute, negated)
-    if kind == "f32" and context.mode.denorm_32 in (0, 2):
+    if kind[0] == "f" and _denormals(kind, context) in (0, 2):
         plain = read
-        return lambda wv: flush_f32(plain(wv))
+        return lambda wv: flush(plain(wv))
     return read
+
+
+def _denormals(kind: str, context: Context) -> int:
+    return context.mode.denorm_32 if kind == "f32" else context.mode.denorm_16_64
 
 
 def _float_modifiers(inst: Instruction, operand: Operand, slot: int) -> tuple[bool, bool]:
@@ -217,16 +221,16 @@ def _shaped(inst: Instruction, kind: str, context: Context) -> Callable[[Any], A
             context.refuse(inst, f"OMOD of a {kind} result")
         return None
     dtype = TYPES[kind]
-    flush = kind == "f32" and context.mode.denorm_32 in (0, 1)
+    if context.mode.round_32 if kind == "f32" else context.mode.round_16_64:
+        context.refuse(inst, "a rounding mode other than nearest even")
+    flushed = _denormals(kind, context) in (0, 1)
     # AMD CDNA4 ISA, "Output modifiers": 1 is times 2, 2 times 4, 3 divided by 2; ignored where denormals are kept.
     factor = {0: None, 1: dtype(2), 2: dtype(4), 3: dtype(0.5)}[omod]
-    keeps = context.mode.denorm_32 if kind == "f32" else context.mode.denorm_16_64
-    if factor is not None and keeps != 0:
+    if factor is not None and _denormals(kind, context) != 0:
         context.refuse(inst, "OMOD with denormals on")
 
     def shaped(value: Any) -> Any:
-        if kind == "f32":
-            value = canonical(value)
+        value = canonical(value)
         if factor is not None:
             value = value * factor
         if clamp:
@@ -234,7 +238,7 @@ def _shaped(inst: Instruction, kind: str, context: Context) -> Callable[[Any], A
             value = np.minimum(np.maximum(value, dtype(0)), dtype(1))
             if context.mode.dx10_clamp:
                 value = np.where(np.isnan(value), dtype(0), value)
-        return flush_f32(value) if flush else value
+        return flush(value) if flushed else value
 
     return shaped
 

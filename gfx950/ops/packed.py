@@ -1,4 +1,4 @@
-"""Packed operations on two values: float32 pairs. Source: AMD CDNA4 ISA, "VOP3P"."""
+"""Packed operations on two 32-bit values. Source: AMD CDNA4 ISA, "VOP3P"."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from mxassay.gfx950.floating import canonical, fma_f32
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.operands import Read, constant, raw
-from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
+from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define, semantics
 from mxassay.gfx950.wave import Cohort
 
 _SIGN = np.uint32(0x80000000)
@@ -56,3 +56,24 @@ def _pair(function: Callable[..., Any], sources: int) -> Build:
 
 for _name, _function, _count in (("add", np.add, 2), ("mul", np.multiply, 2), ("fma", fma_f32, 3)):
     define(f"v_pk_{_name}_f32", _pair(_function, _count), CERTAIN, "AMD CDNA4 ISA, V_PK_ADD_F32 and its kin")
+
+
+@semantics("v_pk_mov_b32", fidelity=CERTAIN, source="AMD CDNA4 ISA, V_PK_MOV_B32")
+def _move(inst: Instruction, context: Context) -> Step:
+    """The low result is the word of S0 that OP_SEL[0] names, the high one the word of S1 that OP_SEL[1] names."""
+    if inst["neg"] or inst["neg_hi"] or inst["clamp"]:
+        context.refuse(inst, "a float modifier on a packed move")
+    low, high = (raw(inst.src[slot], inst, context, inst["op_sel"] >> slot & 1) for slot in (0, 1))
+    index = inst.dst[0].index
+
+    def step(wv: Cohort) -> None:
+        second = high(wv)
+        if inst.src[1].file == "v" and inst.src[1].index + (inst["op_sel"] >> 1 & 1) == index:
+            second = second.copy()
+        for word, value in ((0, low(wv)), (1, second)):
+            if wv.full:
+                wv.v[index + word] = value
+            else:
+                np.copyto(wv.v[index + word], value, where=wv.mask)
+
+    return step

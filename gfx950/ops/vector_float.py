@@ -4,46 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from mxassay.gfx950.floating import fma_f32, quiet_f32
+from mxassay.gfx950.extremes import maximum, maximum3, median, minimum, minimum3
+from mxassay.gfx950.floating import fma_f32
 from mxassay.gfx950.lanewise import lanewise
-from mxassay.gfx950.registry import CERTAIN, INFERRED, Mode
+from mxassay.gfx950.registry import CERTAIN, INFERRED
 
 _ISA = "AMD CDNA4 ISA, VOP1/VOP2/VOP3"
 F32 = np.float32
-_MAGNITUDE, _SIGN = np.uint32(0x7FFFFFFF), np.uint32(0x80000000)
-
-
-def _max(a: Any, b: Any, mode: Mode) -> Any:
-    return _chosen(np.fmax(a, b), a, b, mode, np.bitwise_and)
-
-
-def _min(a: Any, b: Any, mode: Mode) -> Any:
-    return _chosen(np.fmin(a, b), a, b, mode, np.bitwise_or)
-
-
-def _chosen(result: Any, a: Any, b: Any, mode: Mode, merge: np.ufunc) -> Any:
-    """fmin and fmax with what IEEE 754 leaves open settled as AMD's pseudocode does: +0 beats -0 in a maximum, -0
-    beats +0 in a minimum; in IEEE mode a signalling NaN comes out quiet, the first one first; of two quiet NaNs the
-    second comes out."""
-    bits = np.asarray(result).view(np.uint32)
-    zero = (bits & _MAGNITUDE) == 0
-    if zero.any():
-        both = merge(np.asarray(a).view(np.uint32), np.asarray(b).view(np.uint32))
-        bits = np.where((a == 0) & (b == 0), both & _SIGN, bits)
-        result = bits.view(np.float32)
-    nan_a, nan_b = np.isnan(a), np.isnan(b)
-    if nan_a.any() or nan_b.any():
-        result = np.where(nan_a, b, np.where(nan_b, a, result))
-        if mode.ieee:
-            for x in (b, a):
-                result = np.where(_signalling(x), quiet_f32(x), result)
-    return result
-
-
-def _signalling(x: Any) -> Any:
-    bits = np.asarray(x).view(np.uint32)
-    return ((bits & _MAGNITUDE) > np.uint32(0x7F800000)) & ((bits & np.uint32(0x00400000)) == 0)
-
 
 lanewise(
     "f32 f32 -> f32",
@@ -56,13 +23,10 @@ lanewise(
     CERTAIN,
     _ISA,
 )
-lanewise("f32 f32 -> f32", {"v_max_f32": _max, "v_min_f32": _min}, CERTAIN, _ISA, modal=True)
+lanewise("f32 f32 -> f32", {"v_max_f32": maximum, "v_min_f32": minimum}, CERTAIN, _ISA, modal=True)
 lanewise(
     "f32 f32 f32 -> f32",
-    {
-        "v_max3_f32": lambda a, b, c, mode: _max(_max(a, b, mode), c, mode),
-        "v_min3_f32": lambda a, b, c, mode: _min(_min(a, b, mode), c, mode),
-    },
+    {"v_max3_f32": maximum3, "v_min3_f32": minimum3, "v_med3_f32": median},
     CERTAIN,
     _ISA,
     modal=True,

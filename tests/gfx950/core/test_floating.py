@@ -13,10 +13,10 @@ from mxassay.gfx950.floating import (
     bf16_to_f32,
     canonical,
     f32_to_bf16,
-    flush_f32,
+    flush,
     fma_f32,
     ignore_float_errors,
-    quiet_f32,
+    quiet,
     sum_to_f32,
 )  # fmt: skip
 
@@ -130,11 +130,11 @@ def test_a_default_nan_is_amds_and_a_given_nan_keeps_its_bits():
 
 def test_denormals_flush_to_zero_of_their_sign():
     bits = np.array([0x00000001, 0x807FFFFF, 0x00800000, 0x80000000], np.uint32)
-    assert flush_f32(bits.view(np.float32)).view(np.uint32).tolist() == [0, 0x80000000, 0x00800000, 0x80000000]
+    assert flush(bits.view(np.float32)).view(np.uint32).tolist() == [0, 0x80000000, 0x00800000, 0x80000000]
 
 
 def test_signalling_nans_become_quiet():
     bits = np.array([0x7F800001, 0xFFBFFFFF, 0x7FC00000, 0x7F800000, 0x3F800000], np.uint32)
-    assert quiet_f32(bits.view(np.float32)).view(np.uint32).tolist() == [
+    assert quiet(bits.view(np.float32)).view(np.uint32).tolist() == [
         0x7FC00001, 0xFFFFFFFF, 0x7FC00000, 0x7F800000, 0x3F800000,
     ]  # fmt: skip

@@ -49,6 +49,12 @@ ERRATA = {
         )
         for f in ("f16", "f32", "f64")
     },
+    "V_PK_MOV_B32": (
+        "tmp0.u32 = S0[OPSEL[0].i32 * 32 + 31 : OPSEL[0].i32 * 32]; "
+        "tmp1.u32 = S1[OPSEL[1].i32 * 32 + 31 : OPSEL[1].i32 * 32]; "
+        "D0[31 : 0] = tmp0.u32; D0[63 : 32] = tmp1.u32",
+        "takes bits 63:32 of operands typed u32; LLVM copies register pairs with it",
+    ),
     "V_MAD_MIX_F32": (MIX + "D0[31 : 0].f32 = fma(in[0], in[1], in[2])", "gfx950 has V_FMA_MIX at this opcode (LLVM)"),
     "V_MAD_MIXLO_F16": (
         MIX + "D0[15 : 0].f16 = f32_to_f16(fma(in[0], in[1], in[2]))",
