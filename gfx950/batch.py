@@ -1,5 +1,7 @@
 """A batch of workgroups that run together: their LDS, scratch, and how many of their waves live."""
 
+from typing import Any
+
 import numpy as np
 
 from mxassay.gfx950.memory import AddressSpace, Segment
@@ -32,6 +34,7 @@ class Batch:
         self.scratch_stride = -(-scratch_bytes // 16) * 16
         self.scratch = _private("scratch", groups * waves_per_group * 64 * self.scratch_stride, fill)
         self.live = np.full(groups, waves_per_group, np.int64)
+        self.notes: dict[object, Any] = {}  # what observers remember of this batch
 
 
 def _private(name: str, size: int, fill: int) -> Segment:

@@ -17,7 +17,7 @@ from mxassay.gfx950.decode import Program
 from mxassay.gfx950.descriptor import Descriptor
 from mxassay.gfx950.machine import Counts, Machine
 from mxassay.gfx950.memory import AddressSpace
-from mxassay.gfx950.observe import Observer
+from mxassay.gfx950.observe import Launch, Observer
 from mxassay.gfx950.program import Threaded
 from mxassay.gfx950.registry import Context, Mode
 from mxassay.gfx950.wave import Cohort
@@ -111,7 +111,18 @@ class Kernel:
             self, descriptor, arguments.base, packet_address, kernarg, tuple(grid), tuple(block), items, options.fill
         )
         machine = Machine(self.threaded(options.observer), initial.cohort, options.budget)
-        machine.run(_batches(memory, tuple(grid), initial.waves, lds, self.code.scratch_bytes, options))
+        batches = _batches(memory, tuple(grid), initial.waves, lds, self.code.scratch_bytes, options)
+        observer = options.observer
+        if observer is None:
+            machine.run(batches)
+            return machine.counts
+        observer.begin(Launch(self.code, self.code_object, memory, tuple(grid), tuple(block), lds))
+        try:
+            machine.run(batches)
+        except Exception as error:
+            observer.end(error)
+            raise
+        observer.end(None)
         return machine.counts
 
 

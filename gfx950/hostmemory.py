@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxassay.errors import ContractError
-from mxassay.gfx950.memory import AddressSpace, Segment
+from mxassay.gfx950.memory import AddressSpace, Segment, View
 
 __all__ = ["HostMemory"]
 
@@ -56,7 +56,12 @@ class HostMemory:
             return self._mapped(name, np.empty(0, np.uint8), (0, 0)).base
         whole = torch.empty(0, dtype=torch.uint8).set_(storage)
         segment = self._mapped(name, whole.detach().numpy(), (storage.data_ptr(), storage.nbytes()))
-        return segment.base + int(tensor.data_ptr() - storage.data_ptr())
+        address = segment.base + int(tensor.data_ptr() - storage.data_ptr())
+        item = tensor.element_size()
+        self.space.views.append(
+            View(name, address, tuple(tensor.shape), tuple(item * stride for stride in tensor.stride()), item)
+        )
+        return address
 
     def _array(self, name: str, array: NDArray[Any]) -> int:
         owner = array
@@ -69,7 +74,9 @@ class HostMemory:
         data = owner.reshape(-1).view(np.uint8)
         pointer = owner.ctypes.data
         segment = self._mapped(name, data, (pointer, owner.nbytes), owner.flags.writeable)
-        return segment.base + int(array.ctypes.data - pointer)
+        address = segment.base + int(array.ctypes.data - pointer)
+        self.space.views.append(View(name, address, array.shape, array.strides, array.itemsize))
+        return address
 
     def _mapped(self, name: str, data: NDArray[np.uint8], key: tuple[int, int], writable: bool = True) -> Segment:
         found = self._by_pointer.get(key)

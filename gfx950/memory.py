@@ -5,6 +5,7 @@ the offsets of all lanes at once.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from mxassay.errors import ContractError
 
-__all__ = ["FIRST_ADDRESS", "AddressSpace", "Segment"]
+__all__ = ["FIRST_ADDRESS", "AddressSpace", "Segment", "View"]
 
 # Declared policy: global memory begins where no small integer, 32-bit offset or host pointer points by accident.
 FIRST_ADDRESS = 0x5000_0000_0000
@@ -24,6 +25,18 @@ _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 _KEPT_ALIGNMENT = 64
 
 Offsets = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A buffer argument: `shape` elements of `itemsize` bytes, the first at `address`, `strides` bytes apart. Its
+    segment may be larger."""
+
+    name: str
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
 
 
 class Segment:
@@ -87,6 +100,7 @@ class AddressSpace:
     def __init__(self) -> None:
         self._segments: list[Segment] = []
         self._next = FIRST_ADDRESS
+        self.views: list[View] = []  # what the arguments of a launch are, for observers
         self.hints: dict[int, Segment] = {}  # by the identity of the instruction's port
 
     def __iter__(self) -> Iterator[Segment]:

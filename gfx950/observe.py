@@ -4,15 +4,32 @@ With an observer, every step is wrapped; without one the wrapping does not exist
 `cohort.batch.observer` once.
 """
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxassay.gfx950.instruction import Instruction
+from mxassay.gfx950.memory import AddressSpace
 from mxassay.gfx950.wave import Cohort, Mask
 
-__all__ = ["Access", "Observer"]
+if TYPE_CHECKING:
+    from mxassay.gfx950.codeobject import CodeObject, KernelCode
+
+__all__ = ["Access", "Launch", "Observer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch: `grid` workgroups of `block` work-items, `lds_bytes` of LDS a workgroup, dynamic LDS included."""
+
+    code: "KernelCode"
+    code_object: "CodeObject"
+    memory: AddressSpace
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    lds_bytes: int
 
 
 class Access:
@@ -32,8 +49,13 @@ class Access:
 class Observer(Protocol):
     """Methods are called in the order before, access (memory instructions only, once their addresses are known and
     checked but before the data move), after. `barrier` is called when a workgroup's waves are all let through a
-    barrier.
+    barrier. `begin` comes before a launch's first instruction, `end` after its last one, with the error that stopped
+    it, if one did.
     """
+
+    def begin(self, launch: Launch) -> None: ...
+
+    def end(self, error: Exception | None) -> None: ...
 
     def before(self, cohort: Cohort, instruction: Instruction) -> None: ...
 
