@@ -115,6 +115,9 @@ def _at(inst: Instruction, pc: int) -> Instruction:
 def _decode(data: bytes) -> Instruction:
     from tinygrad.renderer.amd import decode_inst
 
+    # tinygrad takes anything before an unscaled F8F6F4 for its scale half: only V_MFMA_LD_SCALE_B32 is one.
+    if data[2:4] != b"\xac\xd3":
+        data = data[:8]
     try:
         raw = decode_inst(data, "cdna")
     except (ValueError, AssertionError) as error:
