@@ -62,6 +62,7 @@ class Footprint:
     cmpx: bool
     permlane: bool
     vector_reads: Registers
+    dpp_reads: Registers
     vector_writes: Registers
     partial_writes: Registers
     narrow_writes: Registers
@@ -134,6 +135,7 @@ def _footprint(
         cmpx=op.startswith("v_cmpx"),
         permlane=op.startswith("v_permlane"),
         vector_reads=reads,
+        dpp_reads=_vector(tuple(o for o in src if o.role == "src0")) if "DPP" in encoding else NOTHING,
         vector_writes=writes,
         partial_writes=partial,
         narrow_writes=writes - partial if _SCALED_CONVERSION.match(op) else NOTHING,

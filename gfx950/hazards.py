@@ -15,6 +15,8 @@ __all__ = ["Hazard", "Rule", "hazards_of"]
 
 # (rule, register, producer's pc) -> wait states since then; a state of the analysis at one point of the code.
 _State = dict[tuple[int, int, int], int]
+# The entry of a state that counts the wait states until the matrix unit is free again.
+_BUSY = (-1, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,9 @@ def hazards_of(
     """Every pair of reachable instructions of `kernel` that lie closer together than a rule of `RULES` allows.
 
     Distances are the least over all paths of direct branches, in wait states: one for each instruction between, N + 1
-    for S_NOP N. Where a pair breaks several rules, the one that misses most is named. `code_object` adds source lines;
-    `disputed` adds the rules that may be stricter than the hardware (`Rule.disputed` says why).
+    for S_NOP N, and for an MFMA between also what it waits for the one before it (a pass is a wait state). Where a pair
+    breaks several rules, the one that misses most is named. `code_object` adds source lines; `disputed` adds the rules
+    that may be stricter than the hardware (`Rule.disputed` says why).
     Not seen: what lies behind indirect jumps, hazards across kernels, hazards with the trap handler.
     """
     rules = {index for index, rule in enumerate(RULES) if disputed or not rule.disputed}
@@ -72,7 +75,7 @@ def hazards_of(
 
 class _Lint:
     def __init__(self, flow: Flow, entry: int, rules: set[int]) -> None:
-        self.flow = flow
+        self.flow, self.entry = flow, entry
         self.steps = {pc: _step(footprint_of(inst), rules) for pc, inst in flow.instructions.items()}
         self.blocks = _blocks(flow, entry)
         # (producer's pc, consumer's pc) -> (missing wait states, rule, register)
@@ -99,13 +102,16 @@ class _Lint:
 
     def _settle(self) -> dict[int, _State]:
         """The state at the head of each block: the least distances over all paths that lead there."""
-        heads: dict[int, _State] = {leader: {} for leader in self.blocks}
-        pending = deque(self.blocks)
+        heads: dict[int, _State] = {self.entry: {_BUSY: 0}}
+        pending = deque(heads)
         while pending:
             leader = pending.popleft()
             state = self._run(leader, dict(heads[leader]), note=False)
             for following in self.flow.successors[self.blocks[leader][-1]]:
-                if following in heads and _merge(state, heads[following]) and following not in pending:
+                if following not in self.blocks:
+                    continue
+                changed = _merge(state, heads.setdefault(following, {}))
+                if changed and following not in pending:
                     pending.append(following)
         return heads
 
@@ -114,19 +120,12 @@ class _Lint:
             step = self.steps[pc]
             if note:
                 self._note(pc, step, state)
-            waited = step.footprint.wait_states
-            kept = {
-                key: age + waited
-                for key, age in state.items()
-                if age + waited < RULES[key[0]].wait_states and (RULES[key[0]].after_read or key[1] not in step.writes)
-            }
-            kept |= {(rule, register, pc): 0 for rule, registers in step.starts for register in registers}
-            state = kept
+            state = _after(pc, step, state)
         return state
 
     def _note(self, pc: int, step: _Step, state: _State) -> None:
         for (rule, register, producer), age in state.items():
-            if register not in step.respects.get(rule, ()):
+            if rule < 0 or register not in step.respects.get(rule, ()):
                 continue
             if not PAIRS[RULES[rule].pair](self.steps[producer].footprint, step.footprint):
                 continue
@@ -134,6 +133,22 @@ class _Lint:
             found = self.worst.get((producer, pc))
             if found is None or (-missing, register) < (-found[0], found[2]):
                 self.worst[producer, pc] = (missing, rule, register)
+
+
+def _after(pc: int, step: _Step, state: _State) -> _State:
+    """The state behind the instruction at `pc`."""
+    matrix, waited, busy = step.footprint.matrix, step.footprint.wait_states, state[_BUSY]
+    if matrix:
+        waited += busy
+    kept = {
+        key: age + waited
+        for key, age in state.items()
+        if key[0] >= 0
+        and age + waited < RULES[key[0]].wait_states
+        and (RULES[key[0]].after_read or key[1] not in step.writes)
+    }
+    kept[_BUSY] = matrix.passes - 1 if matrix else max(0, busy - waited)
+    return kept | {(rule, register, pc): 0 for rule, registers in step.starts for register in registers}
 
 
 def _step(footprint: Footprint, rules: set[int]) -> _Step:

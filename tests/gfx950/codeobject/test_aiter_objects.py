@@ -3,12 +3,13 @@
 import re
 
 import pytest
+
 from mxassay.gfx950.codeobject import load_code_object
 from mxassay.gfx950.hazards import hazards_of
 from mxassay.gfx950.static import report_of
 
-# One kernel overwrites the first dword of store data right after the store. LLVM PR #197267 asks for one wait state there,
-# but what it measured was the second dword going wrong.
+# One kernel overwrites the first dword of store data right after the store. LLVM PR #197267 asks for one wait state
+# there, but what it measured was the second dword going wrong.
 KNOWN = {"f4gemm_bf16_per1x32Fp4_noBpreShuffle_256x256.co": 3}
 
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from mxassay.gfx950.codeobject import CodeObjectError, load_code_object
 from mxassay.gfx950.descriptor import UserSgpr, read_descriptor
 

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from mxassay.gfx950.codeobject import load_code_object
 from mxassay.gfx950.flow import flow_of
 from mxassay.gfx950.hazardrules import PAIRS, ROLES, RULES
@@ -80,6 +81,7 @@ PLANTED = [
     ("s_mov_b32 m0, 0", "ds_read_addtid_b32 v1", 1),
     ("s_setreg_b32 hwreg(HW_REG_MODE), s0", "s_getreg_b32 s1, hwreg(HW_REG_MODE)", 2),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 3", "s_setreg_b32 hwreg(HW_REG_MODE), s0", 2),
+    ("s_mov_b32 m0, 0", "buffer_load_dword v2, s[8:11], 0 offen lds", 1),
     # store data
     (STORE, "v_mov_b32 v7, 0", 2),
     ("buffer_store_dwordx3 v[4:6], v0, s[8:11], 0 offen", "v_mov_b32 v5, 0", 2),
@@ -149,7 +151,7 @@ def _nops(wait):
     return lines
 
 
-def _lint(assemble, *lines, disputed=False):
+def _lint(assemble, *lines, disputed=True):
     found = load_code_object(assemble("\n".join([*lines, "s_endpgm"])))
     return hazards_of(found.kernel(), found, disputed=disputed)
 
@@ -179,7 +181,7 @@ def test_every_rule_has_a_planted_hazard(assemble):
     reported = set()
     for producer, consumer, _ in PLANTED:
         reported |= {hazard.rule for hazard in _lint(assemble, producer, consumer)}
-    assert [rule for rule in RULES if rule not in reported and not rule.disputed] == []
+    assert [rule for rule in RULES if rule not in reported] == []
 
 
 def test_the_rules_name_existing_roles_and_pairs():
@@ -239,12 +241,39 @@ def test_code_behind_the_end_is_not_looked_at(assemble):
     assert _lint(assemble, "s_endpgm", XDL4, READ) == ()
 
 
-def test_m0_before_a_load_into_lds_is_disputed(assemble):
-    code = ("s_mov_b32 m0, s0", "global_load_lds_dword v1, s[4:5]")
-    assert _lint(assemble, *code) == ()
+@pytest.mark.parametrize(
+    ("code", "required", "register"),
+    [
+        (("s_mov_b32 m0, s0", "global_load_lds_dword v1, s[4:5]"), 1, "m0"),
+        (("v_cmp_gt_u32 vcc, v0, v1", "v_cndmask_b32 v2, v3, v4, vcc"), 2, "vcc_lo"),
+    ],
+)
+def test_disputed_rules_are_asked_for(assemble, code, required, register):
+    assert _lint(assemble, *code, disputed=False) == ()
     (hazard,) = _lint(assemble, *code, disputed=True)
-    assert (hazard.required, hazard.register) == (1, "m0")
+    assert (hazard.required, hazard.register) == (required, register)
     assert "aiter" in hazard.rule.disputed
+
+
+@pytest.mark.parametrize(("first", "passes"), [(XDL4, 4), (XDL8, 8), (FP4_32, 8), (XDL16, 16)])
+@pytest.mark.parametrize("nops", [0, 1, 3])
+def test_an_mfma_between_waits_for_the_one_before_it(assemble, first, passes, nops):
+    other = "v_mfma_f32_16x16x32_bf16 v[84:87], v[92:95], v[96:99], v[84:87]"
+    (hazard,) = _lint(assemble, first, *_nops(nops), other, READ)
+    assert hazard.found == passes
+    assert len(_lint(assemble, other, READ)) == 0
+
+
+def test_the_matrix_unit_is_free_on_the_quickest_path(assemble):
+    body = f"""s_nop 7
+        s_cbranch_scc0 .Ljoin
+        {XDL16.replace("v[4:35]", "v[100:131]")}
+        .Ljoin:
+        {XDL4}
+        v_mfma_f32_16x16x32_bf16 v[84:87], v[92:95], v[96:99], v[84:87]
+        {READ}"""
+    (hazard,) = _lint(assemble, body)
+    assert (hazard.found, hazard.required) == (4, 8)
 
 
 def test_source_lines_are_named(compiled, link):

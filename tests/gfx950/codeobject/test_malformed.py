@@ -3,11 +3,11 @@
 import struct
 
 import pytest
-from mxassay.gfx950.codeobject import CodeObjectError, load_code_object
-from mxassay.gfx950.metadata import read_metadata
 from sample_metadata import METADATA
 
 from mxassay.errors import MxassayError
+from mxassay.gfx950.codeobject import CodeObjectError, load_code_object
+from mxassay.gfx950.metadata import read_metadata
 
 
 def _message(data):
@@ -148,7 +148,7 @@ _DAMAGED = "; the file is damaged"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (".offset: 44", ".offset: 287", "an argument must end inside the kernarg segment of 288 bytes, not at 289"),
+        (".offset: 44", ".offset: 1048577", f".offset must be an integer of 0 to 1048576, not 1048577{_DAMAGED}"),
         (
             "_size: 288",
             "_size: 4000000000",

@@ -3,9 +3,10 @@
 import re
 
 import pytest
+from sample_metadata import METADATA
+
 from mxassay.gfx950.codeobject import Argument, CodeObjectError, load_code_object
 from mxassay.gfx950.msgpack import MAX_DEPTH, decode
-from sample_metadata import METADATA
 
 # Encodings written out by hand from the MessagePack specification.
 VECTORS = [
@@ -102,6 +103,11 @@ def test_names_types_access_and_hidden_arguments(assemble):
     assert kernel.metadata.reqd_workgroup_size == (64, 2, 1)
     assert (kernel.kernarg_size, kernel.metadata.kernarg_align) == (288, 16)
     assert kernel.metadata.vgpr_spill_count is None
+
+
+def test_a_kernarg_segment_reaches_to_its_last_argument(assemble):
+    text = METADATA.replace(".kernarg_segment_size: 288", ".kernarg_segment_size: 40")
+    assert load_code_object(assemble(metadata=text)).kernel().kernarg_size == 46
 
 
 def test_a_kernel_without_metadata_still_loads(assemble):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from mxassay.gfx950.codeobject import load_code_object
 from mxassay.gfx950.static import MemoryUse, OpcodeUse, report_of
 
