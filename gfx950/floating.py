@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Form", "bf16_to_f32", "canonical", "f32_to_bf16", "flush", "fma_f32", "form_of", "ignore_float_errors", "narrowed",
-    "quiet", "sum_to_f32", "two_sum",
+    "Form", "bf16_to_f32", "canonical", "clamped", "f32_to_bf16", "flush", "fma_f32", "form_of", "ignore_float_errors",
+    "narrowed", "quiet", "sum_to_f32", "two_sum",
 ]  # fmt: skip
 
 Floats = NDArray[Any]
@@ -138,6 +138,13 @@ def flush(x: Floats) -> Floats:
     form = form_of(x)
     bits = np.asarray(x).view(form.bits)
     return np.where((bits & form.infinity) == 0, bits & form.sign, bits).view(form.dtype)
+
+
+def clamped(x: Floats, nan_to_zero: bool) -> Floats:
+    """CLAMP of a float result: into 0 .. 1, -0 to +0; NaN to 0 where DX10_CLAMP is on (AMD CDNA4 ISA, "MODE register")."""
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    inside = np.where(x > zero, np.minimum(x, one), zero)
+    return inside if nan_to_zero else np.where(np.isnan(x), x, inside)
 
 
 def quiet(x: Floats) -> Floats:

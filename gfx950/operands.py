@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mxassay.gfx950.floating import canonical, flush
+from mxassay.gfx950.floating import canonical, clamped, flush
 from mxassay.gfx950.instruction import Instruction, Operand
 from mxassay.gfx950.lanes import dpp_source, dpp_writes, sdwa_result, sdwa_source
 from mxassay.gfx950.registry import Context
@@ -234,10 +234,7 @@ def _shaped(inst: Instruction, kind: str, context: Context) -> Callable[[Any], A
         if factor is not None:
             value = value * factor
         if clamp:
-            # DX10_CLAMP turns NaN into 0 (AMD CDNA4 ISA, "MODE register").
-            value = np.minimum(np.maximum(value, dtype(0)), dtype(1))
-            if context.mode.dx10_clamp:
-                value = np.where(np.isnan(value), dtype(0), value)
+            value = clamped(value, context.mode.dx10_clamp)
         return flush(value) if flushed else value
 
     return shaped

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mxassay.gfx950.floating import canonical, flush
+from mxassay.gfx950.floating import canonical, clamped, flush
 from mxassay.gfx950.instruction import Instruction, Operand
 from mxassay.gfx950.lanes import dpp_source, dpp_writes
 from mxassay.gfx950.operands import TYPES, Read, Write, raw
@@ -113,9 +113,7 @@ def pair_destination(inst: Instruction, kind: str, context: Context) -> Write:
         if floats:
             value = canonical(np.asarray(value))
         if clamp:
-            value = np.minimum(np.maximum(value, dtype.type(0)), dtype.type(1))
-            if context.mode.dx10_clamp:
-                value = np.where(np.isnan(value), dtype.type(0), value)
+            value = clamped(value, context.mode.dx10_clamp)
         if flushed:
             value = flush(value)
         register = wv.v[index].view(dtype).reshape(wv.count, 64, 2)

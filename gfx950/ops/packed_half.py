@@ -31,7 +31,9 @@ def _saturating(function: Callable[..., Any], kind: str) -> Callable[..., Any]:
 def _builder(function: Callable[..., Any], kinds: list[str], out: str, modal: bool, saturates: bool) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
         reads = [
-            pair_old(inst, kind.removeprefix("dst:")) if kind.startswith("dst:") else pair_source(inst, i, kind, context)
+            pair_old(inst, kind.removeprefix("dst:"))
+            if kind.startswith("dst:")
+            else pair_source(inst, i, kind, context)
             for i, kind in enumerate(kinds)
         ]
         write = pair_destination(inst, out, context)

@@ -192,7 +192,8 @@ def result_of(form: Form, variant: Variant, state: State, lane: int, old: int) -
     value, written = state[root].bits, state.written[root]
     care = written & ~state[root].loose
     if variant.clamp:
-        value, care = clamp_result(form.destination.format, value, care, state[root].loose)
+        at = 16 if written == 0xFFFF0000 and form.destination.bits == 16 else 0
+        value, care = clamp_result(form.destination.format, value, care, state[root].loose, at)
     sixteen = form.destination.bits == 16 or written == 0xFFFF
     if sixteen and form.encoding == "VOP3" and variant.op_sel >> 3 & 1 and root == "D0" and written == 0xFFFF:
         return Lane((value & 0xFFFF) << 16 | old & 0xFFFF, (care & 0xFFFF) << 16 | 0xFFFF)
@@ -207,18 +208,19 @@ def result_of(form: Form, variant: Variant, state: State, lane: int, old: int) -
     return Lane(value, care)
 
 
-def clamp_result(fmt: str, value: int, care: int, loose: int) -> tuple[int, int]:
+def clamp_result(fmt: str, value: int, care: int, loose: int, at: int = 0) -> tuple[int, int]:
+    """`at`: the bit where the result begins (V_MAD_MIXHI writes the high half)."""
     element = fmt.removeprefix("pk2_")
     if element not in FLOATS:
         return value, care
     width = FORMATS[element].width
     count = 2 if fmt.startswith("pk2_") else 1
     mask = (1 << width) - 1
-    for i in range(count):
-        part = clamped(value >> width * i & mask, element)
-        value = value & ~(mask << width * i) | part << width * i
-        if loose >> width * i & mask:
-            care |= mask << width * i
+    for start in range(at, at + width * count, width):
+        part = clamped(value >> start & mask, element)
+        value = value & ~(mask << start) | part << start
+        if loose >> start & mask:
+            care |= mask << start
     return value, care
 
 
