@@ -29,9 +29,9 @@ What differs beyond that are edges: blocks of zeros, tiny blocks, blocks near th
 | RCEIL_AITER_MX       | 253                | 255 | 255 | byte 1 is the least for amax > 3*2^-149        |
 | RCEIL_TORCHAO        | 253                | 254 | 255 | elements of byte 0 are divided by 1            |
 
-A block of zeros has scale byte 0 in every dialect. The NaN column holds for the default quiet NaN, 0x7FC00000: adding the
-carry of EVEN to a NaN whose bits are 0x7FE00000 or more runs into the sign bit, and then aiter's op test gives 0 (so it
-does for the NaN, 0xFFFF, that torch's CPU cast to bfloat16 makes). Our dialects take the column for every NaN.
+A block of zeros has scale byte 0 in every dialect. The NaN column holds for the default quiet NaN, 0x7FC00000. Adding
+EVEN's carry to a NaN of 0x7FE00000 or more runs into the sign bit, and then aiter's op test gives 0 (so it does for the
+NaN, 0xFFFF, that torch's CPU cast to bfloat16 makes). Our dialects take the column for every NaN.
 """
 
 from dataclasses import dataclass, replace

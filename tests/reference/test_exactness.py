@@ -189,6 +189,15 @@ def test_the_bound_of_one_product_is_the_product():
     assert bits(bound.lower) == bits(bound.upper) == bits(matmul(a, a_scales, b, b_scales))
 
 
+def test_products_below_float32_may_vanish():
+    """2^-134 is a tie of bfloat16; 2^-150 decides it, unless float32 products drop it."""
+    a, a_scales = operand([[1.0], [1.0]], [60, 44])
+    b, b_scales = operand([[1.0], [1.0]], [60, 60])
+    assert add_as_tree([Fraction(2) ** -134, Fraction(2) ** -150], True, random.Random(0)) == Fraction(2) ** -134
+    bound = error_bound(a, a_scales, b, b_scales)
+    assert (bits(matmul(a, a_scales, b, b_scales)), bits(bound.lower), bits(bound.upper)) == ([1], [0], [1])
+
+
 def test_overflow_in_some_order_admits_infinity():
     """2^128 - 2^127: 2^127 exactly, +Inf if the first term is alone, never -Inf or NaN."""
     a, a_scales = operand([[2.0], [1.0]], [254, 254])
