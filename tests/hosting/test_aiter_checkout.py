@@ -93,6 +93,17 @@ def test_nothing_is_left_behind(fake_checkout):
     assert sorted(file for file in fake_checkout.rglob("*") if "__pycache__" not in file.parts) == files
 
 
+def test_a_checkout_from_before_the_triton_only_mode(fake_checkout):
+    init = fake_checkout / "aiter" / "__init__.py"
+    init.write_text("\n".join(line.strip() for line in init.read_text().splitlines() if "TRITON_ONLY" not in line))
+    with aiter_checkout(fake_checkout):
+        package = importlib.import_module("aiter")
+        assert "core" not in vars(package)
+        assert package.pure(1) == 2
+        assert package.dtypes.fp4x2 == "fp4x2"
+        assert importlib.import_module("aiter.ops.triton.early").seen == "fp4x2"
+
+
 def test_two_checkouts_do_not_mix(fake_checkout, tmp_path):
     other = tmp_path / "other"
     (other / "aiter").mkdir(parents=True)

@@ -5,6 +5,7 @@ names of the package (`aiter.dtypes`, `aiter.QuantType`, ...) found where the ch
 served by the prebuilt code objects, and for every operator that takes a compiler an error that names it.
 """
 
+import ast
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -50,6 +51,8 @@ class _Hook(importlib.abc.MetaPathFinder):
         search = [str(self.checkout.path)] if fullname == "aiter" else path
         spec = importlib.machinery.PathFinder.find_spec(fullname, search)
         if spec is not None and spec.loader is not None:
+            if fullname == "aiter" and not self.checkout.has_triton_only_mode() and spec.origin is not None:
+                spec.loader = _WithoutCompiledImports(fullname, spec.origin)
             spec.loader = ChangedLoader(spec.loader, self.changes.get(fullname), self.after.get(fullname))
         return spec
 
@@ -84,6 +87,18 @@ def _from(source: str, name: str) -> Any:
 
 def _refuse_to_compile(module: types.ModuleType) -> None:
     module.compile_ops = compile_ops  # type: ignore[attr-defined]
+
+
+class _WithoutCompiledImports(importlib.machinery.SourceFileLoader):
+    """Loads the package of a checkout from before the Triton-only mode: without the imports of its own modules.
+
+    Their names are found when they are asked for. Nothing is cached, since the bytecode is not that of the file.
+    """
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        tree = ast.parse(self.get_data(self.path), self.path)
+        tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and node.level == 1)]
+        return compile(tree, self.path, "exec")
 
 
 class _Served(importlib.abc.Loader):

@@ -23,6 +23,10 @@ class AiterCheckout:
         if not (self.path / "aiter" / "__init__.py").is_file():
             raise ContractError(f"--aiter must be an aiter checkout, a folder with aiter/__init__.py, not {path}")
 
+    def has_triton_only_mode(self) -> bool:
+        """False for a checkout from before aiter could leave its compiled operators out."""
+        return "AITER_TRITON_ONLY" in (self.path / "aiter" / "__init__.py").read_text()
+
     def exports(self) -> dict[str, str]:
         """Every name that the full package would bind, with its module, read from the source.
 
