@@ -4,6 +4,7 @@ import importlib
 import os
 import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
@@ -88,6 +89,9 @@ def test_nothing_is_left_behind(fake_checkout):
     before = (dict(os.environ), list(sys.path), list(sys.meta_path))
     with aiter_checkout(fake_checkout):
         importlib.import_module("aiter")
+        root = Path(os.environ["ROCM_HOME"])
+        assert (root / "bin" / "rocminfo").is_file()
+    assert not root.exists()
     assert (dict(os.environ), sys.path, sys.meta_path) == before
     assert not [name for name in sys.modules if name.split(".")[0] in ("aiter", "chip_info")]
     assert sorted(file for file in fake_checkout.rglob("*") if "__pycache__" not in file.parts) == files

@@ -2,6 +2,7 @@
 
 import os
 import textwrap
+from pathlib import Path
 
 import pytest
 import torch
@@ -46,6 +47,9 @@ def custom_kernel(data: input_t) -> output_t:
             pass
     if what == 8:
         return torch.empty(3, dtype=torch.bfloat16, device="cuda")
+    if what == 10:
+        import tempfile
+        return torch.tensor([ord(letter) for letter in tempfile.mkdtemp()])
     if what == 9:
         import warnings
         warnings.warn("slow path")
@@ -125,6 +129,15 @@ def test_a_refusal_that_the_file_catches_is_told(submission):
 
 def test_memory_that_nobody_wrote_is_nan(submission):
     assert _call(submission, 8).out.isnan().all()
+
+
+def test_its_temporary_files_go_with_it(tmp_path):
+    file = tmp_path / "sub.py"
+    file.write_text(SOURCE)
+    with Submission(file, limits=Limits(seconds=60)) as submission:
+        made = Path("".join(map(chr, _call(submission, 10).out.tolist())))
+        assert made.is_dir()
+    assert not made.exists()
 
 
 def test_warnings_are_told(submission):

@@ -11,6 +11,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import shutil
 import sys
 import types
 from collections.abc import Callable, Iterator, Sequence
@@ -115,10 +116,11 @@ class _Served(importlib.abc.Loader):
     def exec_module(self, module: types.ModuleType) -> None: ...
 
 
-def install_aiter(path: "str | os.PathLike[str]") -> AiterCheckout:
+def install_aiter(path: "str | os.PathLike[str]", root: Path | None = None) -> AiterCheckout:
     """Make the checkout at `path` this process's `aiter`. The Triton driver must already say gfx950.
 
-    Sets environment variables, extends `sys.path` and adds an import hook, for the rest of the process.
+    Sets environment variables, extends `sys.path` and adds an import hook, for the rest of the process. `root` is a
+    stand-in that `make_rocm_root` made, or None to make one.
 
     Raises:
         ContractError: no checkout there.
@@ -126,7 +128,7 @@ def install_aiter(path: "str | os.PathLike[str]") -> AiterCheckout:
     """
     checkout = AiterCheckout(path)
     _require_no_other(checkout)
-    os.environ.update(environment_for_aiter(make_rocm_root()))
+    os.environ.update(environment_for_aiter(root or make_rocm_root()))
     sys.path.insert(0, str(checkout.path))
     sys.path.append(str(checkout.path / _COMPILER_FOLDER))  # aiter's modules import their neighbours by bare names
     sys.meta_path.insert(0, _Hook(checkout))
@@ -139,10 +141,12 @@ def aiter_checkout(path: "str | os.PathLike[str]") -> Iterator[AiterCheckout]:
     """Like `install_aiter`, and undone at the end: environment, search path, hook and every loaded aiter module."""
     environment, search, hooks = dict(os.environ), list(sys.path), list(sys.meta_path)
     modules = set(sys.modules)
-    checkout = install_aiter(path)
+    root = make_rocm_root()
+    checkout = install_aiter(path, root)
     try:
         yield checkout
     finally:
+        shutil.rmtree(root, ignore_errors=True)
         os.environ.clear()
         os.environ.update(environment)
         sys.path[:], sys.meta_path[:] = search, hooks

@@ -188,6 +188,9 @@ class _Worker:
         to_worker, self._requests = os.pipe()
         self._answers, from_worker = os.pipe()
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="mxassay-"
+        )  # its temporary files go when it goes, killed or not
         checkout = "" if submission.checkout is None else os.fspath(submission.checkout)
         command = [sys.executable, "-m", "mxassay.hosting.submission_worker", str(to_worker), str(from_worker)]
         self._process = subprocess.Popen(
@@ -197,7 +200,7 @@ class _Worker:
             stderr=subprocess.STDOUT,
             pass_fds=(to_worker, from_worker),
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path())},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path()), "TMPDIR": self._folder.name},
         )
         os.close(to_worker)
         os.close(from_worker)
@@ -207,6 +210,7 @@ class _Worker:
         os.close(self._answers)
         self._kill()
         self._printed.close()
+        self._folder.cleanup()
 
     def _kill(self) -> None:
         """End the process and what it started."""
