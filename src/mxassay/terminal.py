@@ -32,13 +32,24 @@ def verdict_table(records: list[CaseRecord]) -> Table:
             ",".join(map(str, record.shape)) + ("*" if record.reduced_from else ""),
             record.plan,
             record.device,
-            f"{100 * record.certified / record.outputs:.1f} %" if ran else "-",
+            share(record.certified, record.outputs) if ran else "-",
             f"{record.bit_differences} of {record.outputs}" if ran else "-",
             f"[{_STYLE[record.verdict]}]{record.verdict.value}[/]",
             f"{record.seconds:.2f}",
             f"{record.compile_seconds:.2f}",
         )
     return table
+
+
+def share(part: int, whole: int) -> str:
+    """A percentage that says 100 only when it is all, and 0 only when it is none.
+
+    >>> share(99_999, 100_000), share(7, 7), share(1, 100_000)
+    ('99.9 %', '100 %', '0.1 %')
+    """
+    if part in (0, whole):
+        return f"{100 * part // whole} %"
+    return f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"
 
 
 def failure_report(record: CaseRecord) -> str:
@@ -55,8 +66,8 @@ def failure_report(record: CaseRecord) -> str:
         full = "M={}, N={}, K={}".format(*record.reduced_from)
         lines.append(f"  reduced    from {full}: this device is slow")
     if record.bit_differences:
-        share = 100 * record.bit_differences / record.outputs
-        lines.append(f"  wrong      {record.bit_differences} of {record.outputs} outputs ({share:.2f} %)")
+        wrong_share = share(record.bit_differences, record.outputs)
+        lines.append(f"  wrong      {record.bit_differences} of {record.outputs} outputs ({wrong_share})")
     if wrong := record.first_wrong:
         i, j = wrong.index
         lines += [

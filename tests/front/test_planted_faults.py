@@ -23,6 +23,7 @@ class Fault:
     find: str
     replace: str
     shape: str
+    device: str = "interpreter"
 
 
 FAULTS = (
@@ -98,8 +99,17 @@ FAULTS = (
     ),
 )
 
+README_FAULT = Fault(
+    "bfloat16 output truncated in machine code",
+    "optimized/rounding.py",
+    "        return x.to(tl.bfloat16)",
+    "        return (x.to(tl.uint32, bitcast=True) >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)",
+    "32,2880,512",
+    "emulated",
+)
 
-def check_a_copy(fault, folder):
+
+def check_a_copy(fault, folder, *options):
     for package in PACKAGES:
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -108,21 +118,26 @@ def check_a_copy(fault, folder):
         text = file.read_text()
         assert text.count(fault.find) == 1, f"{fault.find!r} must stand once in {fault.file}"
         file.write_text(text.replace(fault.find, fault.replace))
-    shape = fault.shape if fault else "5,48,320"
-    words = [sys.executable, "-m", "mxassay", "check", "--device", "interpreter", "--shapes", shape, "--json"]
-    environment = {**os.environ, "PYTHONPATH": str(folder / "src")}
-    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=folder, check=False)
+    shape, device = (fault.shape, fault.device) if fault else ("5,48,320", "interpreter")
+    words = [sys.executable, "-m", "mxassay", "check", "--device", device, "--shapes", shape, *options]
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = str(folder / "src")
+    return subprocess.run(words, capture_output=True, text=True, env=environment, cwd=folder, check=False)
+
+
+def document_of(fault, folder):
+    done = check_a_copy(fault, folder, "--json")
     return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
 
 def test_an_unchanged_copy_passes(tmp_path):
-    code, document = check_a_copy(None, tmp_path)
+    code, document = document_of(None, tmp_path)
     assert (code, document["verdict"]) == (0, "PASS")
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_fails(fault, tmp_path):
-    code, document = check_a_copy(fault, tmp_path)
+    code, document = document_of(fault, tmp_path)
     assert (code, document["verdict"]) == (1, "FAIL")
     (case,) = document["cases"]
     assert case["verdict"] == "FAIL"
@@ -130,3 +145,11 @@ def test_a_planted_fault_fails(fault, tmp_path):
     assert wrong is not None
     assert wrong["got_hex"] != wrong["expected_hex"]
     assert case["bit_differences"] > 0
+
+
+def test_the_readme_shows_what_the_tool_prints(tmp_path):
+    report = (ROOT / "README.md").read_text().split("```\n")[1]
+    done = check_a_copy(README_FAULT, tmp_path)
+    assert done.returncode == 1
+    assert report.startswith("FAIL: mxassay.optimized:matmul\n")
+    assert report in done.stdout

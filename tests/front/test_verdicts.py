@@ -45,3 +45,13 @@ def test_a_document_is_strict_json_even_with_nan():
     assert only["first_wrong"]["got"] == "nan"
     assert only["first_wrong"]["expected"] == "-inf"
     assert {"plan", "outputs", "certified", "bit_differences", "seconds", "compile_seconds"} <= set(only)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [(99_999, 100_000, "99.9 %"), (7, 7, "100 %"), (0, 7, "0 %"), (1, 100_000, "0.1 %"), (1, 2, "50.0 %")],
+)
+def test_a_share_says_100_only_when_it_is_all(part, whole, text):
+    from mxassay.terminal import share
+
+    assert share(part, whole) == text
