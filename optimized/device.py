@@ -39,9 +39,12 @@ class Target:
         """The depth of one step: the plan's, but at least 128 on CUDA, where Triton 3.6 fails to compile 64."""
         return max(plan.tile_k, 128) if self.backend == "cuda" else plan.tile_k
 
-    def options(self, plan: Plan) -> dict[str, int]:
-        """The launch options of a plan that this backend takes."""
+    def options(self, plan: Plan, tile_k: int) -> dict[str, int]:
+        """The launch options that this backend takes, for a plan and the depth it was reconciled to."""
         options = {"num_warps": plan.num_warps, "num_stages": plan.num_stages}
+        if self.backend == "cuda":
+            # Triton 3.6 to 3.9 fail to compile with fewer than four activations for each of a warp's 32 threads.
+            options["num_warps"] = min(plan.num_warps, max(plan.tile_m * tile_k // 128, 1))
         if self.backend == "hip":
             options["waves_per_eu"] = plan.waves_per_eu
             options["matrix_instr_nonkdim"] = plan.matrix_instr_nonkdim

@@ -179,7 +179,7 @@ def _launch(
             WIDE=_needs_wide_offsets(a, weights, scales, destination, plan, split.tile_k),
             USE_ASM=target.use_asm,
             ROUND_IN_INTEGERS=target.round_in_integers,
-            **target.options(plan),
+            **target.options(plan, split.tile_k),
         )
 
 

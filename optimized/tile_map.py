@@ -29,9 +29,9 @@ def xcd_remap_py(pid: int, total: int) -> int:
     >>> sorted(xcd_remap_py(pid, 13) for pid in range(13)) == list(range(13))
     True
     """
-    die = pid % XCDS.value
-    start: int = die * (total // XCDS.value) + min(die, total % XCDS.value)
-    return start + pid // XCDS.value
+    dies: int = XCDS.value
+    die = pid % dies
+    return die * (total // dies) + min(die, total % dies) + pid // dies
 
 
 @triton.jit

@@ -251,7 +251,7 @@ def test_what_depends_on_the_target(backend, arch, use_asm):
     assert not target.round_in_integers
     plan = Plan(tile_m=16, tile_n=64, tile_k=64, matrix_instr_nonkdim=32, waves_per_eu=2)
     hip_only = {"waves_per_eu": 2, "matrix_instr_nonkdim": 32} if backend == "hip" else {}
-    assert target.options(plan) == {"num_warps": 4, "num_stages": 2} | hip_only
+    assert target.options(plan, 128) == {"num_warps": 4, "num_stages": 2} | hip_only
     assert target.tile_k(plan) == (128 if backend == "cuda" else 64)
 
 
@@ -268,3 +268,12 @@ def test_the_contest_entry_refuses_anything_else(data, found):
     message = f"data must be the five-tuple (A, B, B_q, B_shuffle, B_scale_sh), not {found}"
     with pytest.raises(ContractError, match=f"^{re.escape(message)}$"):
         custom_kernel(data)
+
+
+@pytest.mark.parametrize(
+    ("tile_m", "tile_k", "warps"), [(1, 128, 1), (2, 128, 2), (4, 128, 4), (2, 256, 4), (16, 512, 4)]
+)
+def test_small_tiles_take_fewer_warps_on_cuda(tile_m, tile_k, warps):
+    plan = Plan(tile_m=tile_m, tile_n=16, tile_k=tile_k)
+    assert Target("cuda", "90", "cuda").options(plan, tile_k)["num_warps"] == warps
+    assert Target("hip", "gfx950", "cuda").options(plan, tile_k)["num_warps"] == 4
