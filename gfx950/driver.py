@@ -187,6 +187,22 @@ class EmulatedDriver(DriverBase):  # type: ignore[misc]
         return compile_only
 
 
+class _Restored:
+    """What stands for "no driver chosen yet" after the emulated card: Triton's own choice, made when it is asked for.
+
+    Kernels compiled for the emulated card ask for `utils` when they die, where a machine without a GPU has no driver.
+    """
+
+    utils = _Utils()
+
+    def __init__(self, config: Any) -> None:
+        self._config = config
+
+    def __getattr__(self, name: str) -> Any:
+        self._config.reset_active()
+        return getattr(self._config.active, name)
+
+
 def activate(options: Options | None = None) -> EmulatedDriver:
     """Make the emulated card Triton's device from now on.
 
@@ -210,4 +226,4 @@ def emulated(options: Options | None = None) -> Iterator[EmulatedDriver]:
     try:
         yield activate(options)
     finally:
-        config._active = before
+        config.set_active(before or _Restored(config))

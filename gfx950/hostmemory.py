@@ -36,7 +36,11 @@ class HostMemory:
         if isinstance(value, np.ndarray):
             return self._array(name, value)
         if hasattr(value, "untyped_storage"):
-            return self._tensor(name, value)
+            import torch
+
+            # Function modes may say that the tensor lies on a card; here counts where its bytes are.
+            with torch._C.DisableTorchFunction():
+                return self._tensor(name, value)
         inner = getattr(value, "base", None)  # triton.TensorWrapper and tensor descriptors
         if inner is not None:
             return self.address_of(name, inner)

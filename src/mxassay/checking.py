@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxassay.cases import Case, Problem, build
 from mxassay.devices import Device
-from mxassay.errors import ContractError, UnsupportedError
+from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.kernels import Kernel
 from mxassay.verdicts import CaseRecord, Verdict, WrongElement
 
@@ -60,6 +60,8 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
                 torch.cuda.synchronize()
     except (ContractError, UnsupportedError) as error:
         return replace(record, verdict=Verdict.UNSUPPORTED, message=str(error), **clock.seconds())
+    except MxassayError as error:  # its text says where already
+        return replace(record, verdict=Verdict.ERROR, message=str(error), **clock.seconds())
     except Exception as error:
         message = f"the kernel raised {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
         return replace(record, verdict=Verdict.ERROR, message=message, **clock.seconds())

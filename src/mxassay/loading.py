@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.kernels import GemmArguments, Kernel, Returned
+
+if TYPE_CHECKING:
+    import torch
 
 ABIS = {
     "mxfp4-gemm": "fn(a_bf16, b_preshuffled, b_scales_shuffled) -> out_bf16",
@@ -97,7 +101,7 @@ def _gpumode(request: Request) -> Iterator[list[Kernel]]:
         function = _attribute(request.spec, "custom_kernel")
 
         def call_here(x: GemmArguments, _plan: object) -> Returned:
-            return Returned(function((x.a, x.b, x.b_packed, x.b_preshuffled, x.b_scales_shuffled)))
+            return Returned(function(_contest_tuple(x)))
 
         yield [Kernel(request.spec, "gpumode", request.dialect, call_here, words=words)]
         return
@@ -110,10 +114,22 @@ def _gpumode(request: Request) -> Iterator[list[Kernel]]:
             print(f"mxassay: {note}", file=sys.stderr)
 
         def call(x: GemmArguments, _plan: object) -> Returned:
-            outcome = submission.call((x.a, x.b, x.b_packed, x.b_preshuffled, x.b_scales_shuffled))
+            outcome = submission.call(_contest_tuple(x))
+            if outcome.faults:
+                raise MxassayError(f"the kernel must run without a fault, not {'; '.join(outcome.faults)}")
+            if outcome.unsupported:
+                raise UnsupportedError("; ".join(outcome.unsupported))
             return Returned(outcome.out, outcome.compile_seconds)
 
         yield [Kernel(request.spec, "gpumode", request.dialect, call, words=words)]
+
+
+def _contest_tuple(x: GemmArguments) -> "tuple[torch.Tensor, ...]":
+    """The contest's five tensors in the contest's types."""
+    import torch
+
+    codes, scales = torch.float4_e2m1fn_x2, torch.float8_e8m0fnu
+    return x.a, x.b, x.b_packed.view(codes), x.b_preshuffled.view(codes), x.b_scales_shuffled.view(scales)
 
 
 @contextmanager

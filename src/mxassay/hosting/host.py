@@ -4,13 +4,11 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-import triton
 
-from mxassay.gfx950 import activate
-from mxassay.gfx950.hostmemory import HostMemory
+from mxassay.gfx950.driver import emulated
 from mxassay.hosting.aiter_checkout import NOTE as AITER_NOTE
 from mxassay.hosting.aiter_checkout import aiter_checkout
 from mxassay.hosting.cuda_on_host import NOTE, CudaOnHost, cuda_on_host
@@ -45,7 +43,6 @@ def emulated_host(checkout: "str | os.PathLike[str] | None" = None, options: "Op
     with ExitStack() as stack:
         driver = stack.enter_context(_emulated_card(options))
         log = stack.enter_context(recorded(LaunchLog()))
-        stack.enter_context(_arguments_read_as_host_memory())
         cuda = stack.enter_context(cuda_on_host())
         stack.enter_context(no_device_compiler())
         notes = [NOTE]
@@ -57,38 +54,8 @@ def emulated_host(checkout: "str | os.PathLike[str] | None" = None, options: "Op
 
 @contextmanager
 def _emulated_card(options: "Options | None") -> Iterator["EmulatedDriver"]:
-    """The emulated card as Triton's device. A real card comes back at the end.
-
-    Where there is none the emulated one stays: compiled kernels ask the active driver once more when they die.
-    """
-    config = triton.runtime.driver
-    try:
-        before = config.active
-    except RuntimeError:
-        before = None
-    driver = activate(options)
-    # A program that asks Triton for the device wants the one its own tensors say they are on.
-    driver.get_active_torch_device = lambda: torch.device("cuda", 0)  # type: ignore[method-assign]
-    driver.get_device_interface = lambda: torch.cuda  # type: ignore[method-assign]
-    try:
+    """The emulated card as Triton's device, telling programs that ask that it is the one their tensors are on."""
+    with emulated(options) as driver:
+        driver.get_active_torch_device = lambda: torch.device("cuda", 0)  # type: ignore[method-assign]
+        driver.get_device_interface = lambda: torch.cuda  # type: ignore[method-assign]
         yield driver
-    finally:
-        del driver.get_active_torch_device, driver.get_device_interface
-        if before is not None:
-            config.set_active(before)
-
-
-@contextmanager
-def _arguments_read_as_host_memory() -> Iterator[None]:
-    """The emulator asks tensors for their device; there they must say where their bytes are, not what programs see."""
-    original = HostMemory.address_of
-
-    def address_of(memory: HostMemory, name: str, value: Any) -> int:
-        with torch._C.DisableTorchFunction():
-            return original(memory, name, value)
-
-    HostMemory.address_of = address_of  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        HostMemory.address_of = original  # type: ignore[method-assign]

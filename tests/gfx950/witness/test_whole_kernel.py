@@ -14,7 +14,7 @@ from judge import forms_to_judge, inputs_of, machine_of, seeded
 from probe_kernel import LIMIT, probe_kernel
 from variants import Variant
 
-from mxassay.gfx950.launch import launch
+from mxassay.gfx950 import launch
 
 WAVES = 2
 PLAIN = Variant("whole kernel", partial=True)
