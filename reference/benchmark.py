@@ -37,20 +37,31 @@ _TEMPORARIES_BAR = 10.0
 
 
 def figures(repeats: int = 5) -> list[dict[str, Any]]:
-    """Measure, in this process, on the threads that torch has.
+    """Measure, in this process, on the threads that torch has. Not for use while other threads run torch.
+
+    On a busy machine torch's threads wait for each other longer than they work: there the figure of one thread tells
+    more, and OMP_WAIT_POLICY=passive, set before torch is imported, helps the others.
 
     Returns one dict per figure: `id`, `value` (the median of `repeats` runs after one to warm up), `unit`, `bar` (the
     most that we promise on two idle cores) and `holds`; and one for each peer of the quantizer: `value` (ours), `peer`
     (its name, version and median) and `ratio` (its time over ours). A peer that is not installed has ratio None.
 
-    Figures: quantizing 4096x4096 bfloat16; the six leaderboard references together (quantize A, then exact product,
-    certificate and bound), in seconds; the peak of memory in MB per MB of input for both, outputs included.
+    Figures: quantizing 4096x4096 bfloat16, on all threads and on one; the six leaderboard references together (quantize
+    A, then exact product, certificate and bound), in seconds; the peak of memory in MB per MB of input for both,
+    outputs included.
     """
     x = torch.randn(*QUANTIZE_SHAPE, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
     ours = _median(lambda: quantize(x), repeats) * 1e3
     rows = [_figure("quantize 4096x4096 bf16", ours, "ms", _QUANTIZE_BAR_MS)]
     for name, prepare in (("torchao", _torchao), ("ml_dtypes", _ml_dtypes)):
         rows.append(_peer_row(name, prepare, x, ours, repeats))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        alone = _median(lambda: quantize(x), repeats) * 1e3
+    finally:
+        torch.set_num_threads(threads)
+    rows.append(_figure("quantize 4096x4096 bf16, one thread", alone, "ms", _QUANTIZE_BAR_MS))
     problems = [_problem(*shape) for shape in LEADERBOARD]
     seconds = _median(lambda: [_reference(*problem) for problem in problems], repeats)
     rows.append(_figure("six leaderboard references", seconds, "s", _LEADERBOARD_BAR_S))

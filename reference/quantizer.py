@@ -21,7 +21,7 @@ from mxassay.reference.formats import (
 
 # Few enough elements that temporaries stay in cache, enough that threads seldom wait for each other; other devices take
 # everything in few launches.
-_CHUNK_CPU = 1 << 20
+_CHUNK_CPU = 1 << 21
 _CHUNK_DEVICE = 1 << 26
 
 

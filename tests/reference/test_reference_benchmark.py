@@ -43,7 +43,7 @@ def test_figures(monkeypatch):
     monkeypatch.setattr(benchmark, "LEADERBOARD", ((2, 32, 64), (3, 16, 32)))
     monkeypatch.setattr(benchmark, "QUANTIZE_SHAPE", (64, 64))
     rows = benchmark.figures(repeats=1)
-    assert [row["unit"] for row in rows] == ["ms", "ms", "ms", "s", "MB/MB", "MB/MB"]
+    assert [row["unit"] for row in rows] == ["ms", "ms", "ms", "ms", "s", "MB/MB", "MB/MB"]
     for row in rows:
         assert row["value"] > 0
         assert ("holds" in row) == ("bar" in row)
