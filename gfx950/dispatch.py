@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mxassay.errors import ContractError
+from mxassay.gfx950.accumulate import Differences
 from mxassay.gfx950.batch import LDS_BYTES, Batch
 from mxassay.gfx950.codeobject import CodeObject, KernelCode
 from mxassay.gfx950.decode import Program
@@ -37,12 +38,17 @@ class Options:
 
     `waves_per_batch`: how many waves run together. `budget`: steps (instructions of one cohort) before a launch
     counts as endless. `observer`: who watches; None costs nothing.
+
+    `accumulation`: how matrix instructions add up, one of `accumulate.MODELS`. `compare_accumulation`: run all of them
+    and count the results that depend on the choice, in `Counts.matrix_results` (slow).
     """
 
     fill: int = 0
     waves_per_batch: int = WAVES_PER_BATCH
     budget: int = STEP_BUDGET
     observer: Observer | None = None
+    accumulation: str = "exact"
+    compare_accumulation: bool = False
 
 
 @dataclass
@@ -55,7 +61,7 @@ class Kernel:
     code_object: CodeObject
     name: str | None = None
     code: KernelCode = field(init=False)
-    _threaded: dict[int, Threaded] = field(init=False, default_factory=dict)
+    _threaded: dict[tuple[int, str, bool], Threaded] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.code = self.code_object.kernel(self.name)
@@ -67,12 +73,16 @@ class Kernel:
                     registers[operand.file] = max(registers[operand.file], operand.index + operand.count)
         self.vgprs, self.agprs = registers["v"], registers["a"]
 
-    def threaded(self, observer: Observer | None) -> Threaded:
-        """The kernel's steps, with `observer` woven in."""
-        key = id(observer) if observer is not None else 0
+    def threaded(self, options: Options) -> Threaded:
+        """The kernel's steps for these options, with the observer woven in."""
+        observer = options.observer
+        key = (id(observer), options.accumulation, options.compare_accumulation)
         found = self._threaded.get(key)
         if found is None or found.context.observer is not observer:
-            context = Context(self.code.name, Mode.of(self.code.descriptor), observer, CODE_BASE)
+            context = Context(
+                self.code.name, Mode.of(self.code.descriptor), observer, CODE_BASE, options.accumulation,
+                Differences() if options.compare_accumulation else None,
+            )  # fmt: skip
             found = self._threaded[key] = Threaded(self.program, self.code.entry, self.code.code_size, context)
         return found
 
@@ -110,7 +120,7 @@ class Kernel:
         initial = _Initial(
             self, descriptor, arguments.base, packet_address, kernarg, tuple(grid), tuple(block), items, options.fill
         )
-        machine = Machine(self.threaded(options.observer), initial.cohort, options.budget)
+        machine = Machine(self.threaded(options), initial.cohort, options.budget)
         batches = _batches(memory, tuple(grid), initial.waves, lds, self.code.scratch_bytes, options)
         observer = options.observer
         if observer is None:

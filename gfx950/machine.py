@@ -12,6 +12,7 @@ from operator import length_hint
 import numpy as np
 from numpy.typing import NDArray
 
+from mxassay.gfx950.accumulate import Differences
 from mxassay.gfx950.batch import Batch
 from mxassay.gfx950.faults import EndlessLoop, KernelFault
 from mxassay.gfx950.floating import ignore_float_errors
@@ -42,12 +43,16 @@ def _keep_heap() -> None:
 
 
 class Counts:
-    """What ran: `steps` (instructions of cohorts), `wave_instructions`, and `lane_instructions` = waves x 64."""
+    """What ran: `steps` (instructions of cohorts), `wave_instructions`, and `lane_instructions` = waves x 64.
 
-    __slots__ = ("steps", "wave_instructions")
+    `matrix_results`: how many results depend on the order of adding, where `Options.compare_accumulation` asked.
+    """
+
+    __slots__ = ("matrix_results", "steps", "wave_instructions")
 
     def __init__(self) -> None:
         self.steps = self.wave_instructions = 0
+        self.matrix_results: Differences | None = None
 
     @property
     def lane_instructions(self) -> int:
@@ -64,6 +69,8 @@ class Machine:
     def run(self, batches: Iterator[Batch]) -> None:
         """Run every batch. Raises `KernelFault` and its kin, `UnsupportedInstruction`."""
         running: list[_Running] = []
+        found = self.code.context.differences
+        self.counts.matrix_results = found and found.restart()
         _keep_heap()
         with ignore_float_errors():
             joined = 0

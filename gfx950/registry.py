@@ -12,6 +12,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from mxassay.gfx950.accumulate import Differences
 from mxassay.gfx950.descriptor import Descriptor
 from mxassay.gfx950.faults import UnsupportedInstruction
 from mxassay.gfx950.instruction import Instruction
@@ -68,13 +69,15 @@ class Mode:
 
 @dataclass(frozen=True)
 class Context:
-    """What a step may know when it is built: the kernel's name, its modes, who watches, and the size of a lane's
-    scratch."""
+    """What a step may know when it is built: the kernel's name, its modes, who watches, where its code lies, and how
+    matrix instructions add up (`accumulation`; `differences`, if given, counts results that depend on that)."""
 
     kernel: str = "?"
     mode: Mode = field(default_factory=Mode)
     observer: Observer | None = None
     code_base: int = 0
+    accumulation: str = "exact"
+    differences: Differences | None = None
 
     def refuse(self, instruction: Instruction, why: str) -> NoReturn:
         raise UnsupportedInstruction(instruction, self.kernel, why)

@@ -15,7 +15,7 @@ from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
 from mxassay.gfx950.transfer import Transfer
 from mxassay.gfx950.wave import Cohort, Lanes, Mask
 
-__all__ = ["LdsPort"]
+__all__ = ["LdsPort", "lds_offset"]
 
 _ISA = "AMD CDNA4 ISA, DS"
 
@@ -42,13 +42,13 @@ class LdsPort(Port):
         yield wv.batch.lds, address + wv.lds_base, mask, not bits & (item - 1)
 
 
-def _offset(inst: Instruction) -> int:
+def lds_offset(inst: Instruction) -> int:
     return inst["offset0"] | inst["offset1"] << 8
 
 
 def _load(transfer: Transfer) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
-        port, offset = LdsPort(inst, context, "load", transfer.size), np.int64(_offset(inst))
+        port, offset = LdsPort(inst, context, "load", transfer.size), np.int64(lds_offset(inst))
         addr, file, index = inst.src[0].index, inst.dst[0].file, inst.dst[0].index
 
         def step(wv: Cohort) -> None:
@@ -64,7 +64,7 @@ def _load(transfer: Transfer) -> Build:
 
 def _store(transfer: Transfer) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
-        port, offset = LdsPort(inst, context, "store", transfer.size), np.int64(_offset(inst))
+        port, offset = LdsPort(inst, context, "store", transfer.size), np.int64(lds_offset(inst))
         data = inst.operand("data")
         assert data is not None
         addr, file, index = inst.src[0].index, data.file, data.index
