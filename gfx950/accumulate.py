@@ -190,6 +190,11 @@ class Differences:
     results: int = 0
     differing: int = 0
 
+    def restart(self) -> "Differences":
+        """Count from zero again, in place; steps keep the object."""
+        self.results = self.differing = 0
+        return self
+
 
 def accumulation(model: str, differences: Differences | None) -> Accumulate:
     """The model of that name; with `differences`, all of them run and are compared bit by bit.

@@ -123,11 +123,12 @@ _FLOATS = "16x16x1_4b_f32 32x32x1_2b_f32 4x4x1_16b_f32 32x32x2_f32 16x16x4_f32"
 _SHORTS = "32x32x4_2b 16x16x4_4b 4x4x4_16b 32x32x8 16x16x16 16x16x32 32x32x16"
 _BYTES = "32x32x4_2b_i8 16x16x4_4b_i8 4x4x4_16b_i8 32x32x16_i8 16x16x32_i8 16x16x64_i8 32x32x32_i8"
 _EIGHTS = ("fp8", "bf8")
+_EIGHTS = ("fp8", "bf8")
 _OPERATIONS = [
     *(f"v_mfma_f32_{shape}" for shape in _FLOATS.split()),
     *(f"v_mfma_f32_{shape}_{kind}" for kind in ("f16", "bf16") for shape in _SHORTS.split()),
     *(f"v_mfma_i32_{shape}" for shape in _BYTES.split()),
-    *(f"v_mfma_f32_{shape}_{a}_{b}" for shape in ("16x16x32", "32x32x16") for a in ("fp8", "bf8") for b in ("fp8", "bf8")),
+    *(f"v_mfma_f32_{shape}_{a}_{b}" for shape in ("16x16x32", "32x32x16") for a in _EIGHTS for b in _EIGHTS),
     "v_mfma_f64_16x16x4_f64",
     "v_mfma_f64_4x4x4_4b_f64",
 ]  # fmt: skip
