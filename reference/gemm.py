@@ -129,7 +129,7 @@ def partials(
 
     Returns float32 (splits, M, N), rounded to nearest even, overflow to Inf. A partial is NaN where a scale byte 255
     lies inside its span. Adding the partials in float32 gives the bits of `matmul` wherever `certificate` says so, and
-    not always elsewhere.
+    not always elsewhere. Under torch.set_flush_denormal(True) partials below 2^-126 vanish.
 
     Raises ContractError as `matmul` does, and unless exactly one of splits and span is given and legal.
 

@@ -94,7 +94,8 @@ def dequantize(packed: torch.Tensor, scales: torch.Tensor, dtype: torch.dtype = 
     Args:
         packed: uint8 (..., K/2), the even k in the low nibble. scales: uint8 (..., K/32).
         dtype: float64 is exact for all inputs. float32 and bfloat16 are exact for scale bytes 0..252; above, values of
-            2^128 and more become Inf. float16 rounds and overflows as its range demands.
+            2^128 and more become Inf. float16 rounds and overflows as its range demands. Under
+            torch.set_flush_denormal(True) values below 2^-126 vanish, except in float64.
 
     Elements under scale byte 255 are NaN, zeros included. Source: OCP MX specification 1.0, 5.3.3, 5.4.1, 6.1.
 
