@@ -4,6 +4,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 import triton
 from triton.runtime.jit import JITFunction
@@ -70,9 +71,14 @@ def current_target() -> Target:
     return Target(target.backend, str(target.arch), device.type)
 
 
-def on_device_of(tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
-    """Make the tensor's GPU current for a launch: Triton launches on the current one, whichever the tensors are "
-    "on."""
+def launching(target: Target, tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
+    """The context that a launch on `tensor` needs.
+
+    A GPU is made current, since Triton launches on the current one, whichever the tensors are on. The interpreter runs
+    on numpy, whose warnings about NaN and overflow say nothing that the result does not.
+    """
+    if target.backend == "interpreter":
+        return np.errstate(all="ignore")
     if tensor.device.type == "cuda":
         return torch.cuda.device(tensor.device)
     return contextlib.nullcontext()

@@ -9,7 +9,7 @@ import triton.language as tl
 
 from mxassay.errors import ContractError
 from mxassay.optimized.contracts import check_activations, check_device
-from mxassay.optimized.device import current_target, on_device_of
+from mxassay.optimized.device import current_target, launching
 from mxassay.optimized.operands import load_activations
 from mxassay.optimized.pack import quantize_tile
 
@@ -64,7 +64,7 @@ def quantize(x: torch.Tensor) -> QuantizedActivations:
 
     Raises ContractError on another shape, dtype or device; UnsupportedError where Triton has no device.
 
-    >>> quantize(torch.full((1, 32), 6.0, dtype=torch.bfloat16)).scales  # doctest: +SKIP
+    >>> quantize(torch.full((1, 32), 6.0, dtype=torch.bfloat16)).scales
     tensor([[127]], dtype=torch.uint8)
     """
     x = check_activations("x", x, 32)
@@ -77,7 +77,7 @@ def quantize(x: torch.Tensor) -> QuantizedActivations:
     if workgroups >= 2**31:
         raise ContractError(f"x must need fewer than 2**31 workgroups, not {workgroups}; cut M in pieces")
     if m:
-        with on_device_of(x):
+        with launching(target, x):
             quantize_kernel[(workgroups,)](
                 x,
                 packed,

@@ -7,7 +7,7 @@ import triton.language as tl
 
 from mxassay.errors import ContractError
 from mxassay.optimized.contracts import check_device, check_output
-from mxassay.optimized.device import current_target, note_write, on_device_of
+from mxassay.optimized.device import current_target, launching, note_write
 from mxassay.optimized.rounding import to_bfloat16
 
 COLUMNS = 256  # of one workgroup: four for each lane of a wave, so that loads are 16 bytes wide
@@ -47,7 +47,7 @@ def reduce_partials(partials: torch.Tensor, *, out: torch.Tensor | None = None) 
 
     Raises ContractError on another shape, dtype, stride or device; UnsupportedError where Triton has no device.
 
-    >>> reduce_partials(torch.ones(3, 1, 16)).unique()  # doctest: +SKIP
+    >>> reduce_partials(torch.ones(3, 1, 16)).unique()
     tensor([3.], dtype=torch.bfloat16)
     """
     if not isinstance(partials, torch.Tensor) or partials.dtype != torch.float32 or partials.dim() != 3:
@@ -72,7 +72,7 @@ def reduce_partials(partials: torch.Tensor, *, out: torch.Tensor | None = None) 
     if m * blocks >= 2**31:
         raise ContractError(f"partials must need fewer than 2**31 workgroups, not {m * blocks}; cut M in pieces")
     if m:
-        with on_device_of(partials):
+        with launching(target, partials):
             reduce_kernel[(m * blocks,)](
                 partials,
                 out,

@@ -15,8 +15,8 @@ XCDS: tl.constexpr = tl.constexpr(8)  # AMD Instinct MI355X data sheet: 8 accele
 def xcd_remap(pid: tl.tensor, total: tl.tensor) -> tl.tensor:
     """Renumber workgroups so that each die gets one consecutive run of the `total` numbers.
 
-    The hardware deals workgroups to the dies in turn (AMD CDNA3 ISA guide, workgroup dispatch): `pid` lies on die
-    pid % 8. The first total % 8 dies get one workgroup more than the others.
+    `pid` is taken to run on die pid % 8: workgroups go to the dies in turn on MI300X (ROCm, MI300X workload
+    optimization), which is inferred for MI355X. Only speed depends on it. The first total % 8 dies get one more.
     """
     die = pid % XCDS
     short = total // XCDS

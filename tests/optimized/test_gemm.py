@@ -7,7 +7,11 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mxassay.optimized import Plan, Workspace, matmul, matmul_prepared, plan_for, prepare
+from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
+from mxassay.optimized import LEADERBOARD, TEST_SHAPES, Plan, Workspace, matmul, matmul_prepared, plan_for, prepare
+from mxassay.optimized.device import current_target
+from mxassay.reference import matmul as exact
+from mxassay.reference import quantize
 
 
 class PoisonedWorkspace(Workspace):
@@ -202,8 +206,6 @@ def test_offsets_of_64_bits_give_the_same(tile_n, tile_k, make_case, assert_same
 
 
 def test_scale_byte_255_makes_its_column_nan_and_no_other(make_case, assert_same_bits):
-    from mxassay.layouts import SCALE_SHUFFLE
-
     case = make_case(3, 48, 320)
     for row, group in itertools.product((0, 17, 47), (0, 9)):
         scales = case.linear_scales.clone()
@@ -214,8 +216,44 @@ def test_scale_byte_255_makes_its_column_nan_and_no_other(make_case, assert_same
         assert_same_bits(found[:, others], case.expected[:, others])
 
 
-def test_the_default_plan_of_each_named_shape_exists():
-    from mxassay.optimized import LEADERBOARD, TEST_SHAPES
+def scale_bytes():
+    """Every scale byte where the device multiplies codes and scales as such; elsewhere, those that fit bfloat16."""
+    backend = current_target().backend
+    return range(255) if backend == "hip" else range(1, 253)
 
+
+@pytest.mark.filterwarnings("error")
+def test_every_scale_byte_of_the_weights(embed, device, assert_same_bits):
+    generator = torch.Generator().manual_seed(3)
+    used = torch.tensor([scale_bytes()[row % len(scale_bytes())] for row in range(256)])
+    linear_scales = used[:, None].expand(256, 4).to(torch.uint8)
+    linear_b = torch.randint(0, 256, (256, 64), generator=generator, dtype=torch.uint8)
+    # One element a row: outputs are single products, from subnormals to infinity.
+    a = torch.zeros(8, 128, dtype=torch.bfloat16)
+    a[torch.arange(8), torch.arange(8) * 17] = 1.0
+    quantized = quantize(a)
+    expected = exact(quantized.packed, quantized.scales, linear_b, linear_scales)
+    b, scales = embed(WEIGHT_PRESHUFFLE.apply(linear_b)), embed(SCALE_SHUFFLE.apply(linear_scales, fill=255))
+    found = matmul(a.to(device), b, scales, plan=Plan(tile_m=8, tile_n=32, tile_k=256))
+    assert_same_bits(found.cpu(), expected)
+
+
+def test_every_scale_byte_of_the_activations(embed, device, assert_same_bits):
+    generator = torch.Generator().manual_seed(4)
+    used = [byte for byte in scale_bytes() if byte < 254]
+    a = torch.zeros(len(used), 128)
+    a[torch.arange(len(used)), torch.arange(len(used)) % 128] = 1.0
+    a *= torch.exp2(torch.tensor(used, dtype=torch.float64) - 125)[:, None].clamp(max=2.0**127).float()
+    quantized = quantize(a.bfloat16())
+    assert set(quantized.scales.flatten().tolist()) >= {byte for byte in used if byte < 253}
+    linear_b = torch.randint(0, 256, (32, 64), generator=generator, dtype=torch.uint8)
+    linear_scales = torch.full((32, 4), 127, dtype=torch.uint8)
+    expected = exact(quantized.packed, quantized.scales, linear_b, linear_scales)
+    b, scales = embed(WEIGHT_PRESHUFFLE.apply(linear_b)), embed(SCALE_SHUFFLE.apply(linear_scales, fill=255))
+    found = matmul(a.bfloat16().to(device), b, scales, plan=Plan(tile_m=8, tile_n=32, tile_k=256))
+    assert_same_bits(found.cpu(), expected)
+
+
+def test_the_default_plan_of_each_named_shape_exists():
     plans = {shape: plan_for(*shape) for shape in (*LEADERBOARD, *TEST_SHAPES)}
     assert len(plans) == 10

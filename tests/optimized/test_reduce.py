@@ -37,7 +37,6 @@ def test_rounding_happens_once_to_nearest_even(device):
     assert reduce_partials(partials).item() == 1.0 + 2.0**-7
 
 
-@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # numpy's, in the interpreter
 def test_nan_and_infinity_come_through(device):
     partials = torch.tensor([[1.0, 1.0, float("inf")], [float("nan"), float("inf"), float("-inf")]]).view(2, 1, 3)
     found = reduce_partials(partials.to(device)).cpu()
