@@ -29,12 +29,16 @@ class Form:
     magnitude: Any
     infinity: Any
     quiet: Any
+    least_normal: Any
+    shift: Any
 
     @staticmethod
     def of(dtype: Any, bits: Any, mantissa: int) -> "Form":
         width = np.dtype(dtype).itemsize * 8
         sign, one = 1 << width - 1, 1 << mantissa
-        return Form(dtype, bits, bits(sign), bits(sign - 1), bits(sign - one), bits(one >> 1))
+        return Form(
+            dtype, bits, bits(sign), bits(sign - 1), bits(sign - one), bits(one >> 1), bits(one), bits(mantissa)
+        )
 
 
 _FORMS = {
@@ -141,7 +145,10 @@ def flush(x: Floats) -> Floats:
 
 
 def clamped(x: Floats, nan_to_zero: bool) -> Floats:
-    """CLAMP of a float result: into 0 .. 1, -0 to +0; NaN to 0 where DX10_CLAMP is on (AMD CDNA4 ISA, "MODE register")."""
+    """CLAMP of a float result: into 0 .. 1, -0 to +0; NaN to 0 where DX10_CLAMP is on.
+
+    Source: AMD CDNA4 ISA, "MODE register".
+    """
     zero, one = x.dtype.type(0), x.dtype.type(1)
     inside = np.where(x > zero, np.minimum(x, one), zero)
     return inside if nan_to_zero else np.where(np.isnan(x), x, inside)

@@ -15,7 +15,7 @@ from mxassay.gfx950.operands import TYPES, Read, destination, mask_destination, 
 from mxassay.gfx950.registry import Build, Context, Fidelity, Step, define
 from mxassay.gfx950.wave import Cohort
 
-__all__ = ["compare", "lanewise", "reads_of"]
+__all__ = ["compare", "lanewise", "reads_of", "saturating"]
 
 _DIRECT = ("u32", "i32", "f32", "b32")
 
@@ -56,20 +56,36 @@ def lanewise(
     keep: bool = False,
     clamps: bool = False,
     modal: bool = False,
+    moves: bool = False,
 ) -> None:
     """Teach `{op: function}`: the function takes arrays of the signature's types and returns one of the result's type.
 
     A signature reads "f32 f32 mask -> f32". "mask" is a lane mask, "dst:f32" the destination's old value. `keep`: a
     16-bit result keeps the other half of its register. `clamps`: the function takes a keyword `clamp` and does
-    integer saturation itself. `modal`: it takes a keyword `mode`.
+    integer saturation itself. `modal`: it takes a keyword `mode`. `moves`: it only moves bits, those of NaNs too.
     """
     words, out = (side.split() for side in signature.split("->"))
     for op, function in table.items():
         reads_dst = keep or any(word.startswith("dst:") for word in words)
-        define(op, _builder(function, words, out[0], keep, clamps, modal), fidelity, source, reads_dst=reads_dst)
+        define(op, _builder(function, words, out[0], keep, clamps, modal, moves), fidelity, source, reads_dst=reads_dst)
 
 
-def _builder(function: Callable[..., Any], words: list[str], out: str, keep: bool, clamps: bool, modal: bool) -> Build:
+def saturating(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+    """A function for `clamps`: `function`'s exact int64 result wrapped into `dtype`, or with `clamp` brought to its
+    ends.
+    """
+    limits = np.iinfo(dtype)
+
+    def applied(*operands: Any, clamp: bool = False) -> Any:
+        wide = np.asarray(function(*operands), np.int64)
+        return (np.clip(wide, limits.min, limits.max) if clamp else wide).astype(dtype)
+
+    return applied
+
+
+def _builder(
+    function: Callable[..., Any], words: list[str], out: str, keep: bool, clamps: bool, modal: bool, moves: bool
+) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
         reads = reads_of(inst, words, context)
         applied = partial(function, mode=context.mode) if modal else function
@@ -80,7 +96,7 @@ def _builder(function: Callable[..., Any], words: list[str], out: str, keep: boo
 
         if isinstance(applied, np.ufunc) and out in _DIRECT and _plain(inst, context):
             return _direct(applied, reads, inst, out)
-        return _general(applied, reads, destination(inst, out, context, keep=keep))
+        return _general(applied, reads, destination(inst, out, context, keep=keep, moves=moves))
 
     return build
 

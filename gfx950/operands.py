@@ -158,16 +158,19 @@ def _half(word: Lanes, half: int) -> NDArray[np.uint16]:
     return (word >> np.uint32(16 * half) & np.uint32(0xFFFF)).astype(np.uint16)
 
 
-def destination(inst: Instruction, kind: str, context: Context, slot: int = 0, keep: bool = False) -> Write:
+def destination(
+    inst: Instruction, kind: str, context: Context, slot: int = 0, keep: bool = False, moves: bool = False
+) -> Write:
     """Write destination number `slot`, a VGPR or AGPR, in the lanes EXEC has on; OMOD, CLAMP, SDWA and DPP applied.
 
-    `keep`: a 16-bit result leaves the other half of its register alone (else the upper half becomes zero).
+    `keep`: a 16-bit result leaves the other half of its register alone (else the upper half becomes zero). `moves`: the
+    values are bits of operands, whose NaNs are to stay as they are.
     """
     operand = inst.dst[slot]
     if operand.file not in ("v", "a"):
         context.refuse(inst, f"a vector result in {operand}")
     dtype = np.dtype(TYPES[kind])
-    shape = _shaped(inst, kind, context)
+    shape = _shaped(inst, kind, context, moves)
     index, file = operand.index, operand.file
 
     def put(wv: Cohort, word: int, value: Lanes, mask: Mask | None) -> None:
@@ -180,8 +183,7 @@ def destination(inst: Instruction, kind: str, context: Context, slot: int = 0, k
     allowed = dpp_writes(inst) if inst.encoding.endswith("_DPP") else None
     sdwa = inst.encoding.endswith("_SDWA")
     half = inst["op_sel"] >> 3 & 1 if inst.encoding == "VOP3" and dtype.itemsize == 2 else 0
-    if half and not keep:
-        context.refuse(inst, "OP_SEL of a destination whose other half is not kept")
+    keep = keep or half == 1  # a result in the high half leaves the low one alone (AMD CDNA4 ISA, "VOP3", OP_SEL)
 
     def write(wv: Cohort, value: Any) -> None:
         mask = None if wv.full else wv.mask
@@ -210,7 +212,7 @@ def destination(inst: Instruction, kind: str, context: Context, slot: int = 0, k
     return write
 
 
-def _shaped(inst: Instruction, kind: str, context: Context) -> Callable[[Any], Any] | None:
+def _shaped(inst: Instruction, kind: str, context: Context, moves: bool) -> Callable[[Any], Any] | None:
     """OMOD, CLAMP, denormal flushing and default NaNs of float results; integer CLAMP is the operation's own
     business."""
     omod, clamp = inst["omod"], inst["clamp"]
@@ -224,15 +226,16 @@ def _shaped(inst: Instruction, kind: str, context: Context) -> Callable[[Any], A
     if context.mode.round_32 if kind == "f32" else context.mode.round_16_64:
         context.refuse(inst, "a rounding mode other than nearest even")
     flushed = _denormals(kind, context) in (0, 1)
-    # AMD CDNA4 ISA, "Output modifiers": 1 is times 2, 2 times 4, 3 divided by 2; ignored where denormals are kept.
-    factor = {0: None, 1: dtype(2), 2: dtype(4), 3: dtype(0.5)}[omod]
-    if factor is not None and _denormals(kind, context) != 0:
-        context.refuse(inst, "OMOD with denormals on")
+    # AMD CDNA4 ISA, "Output modifiers": 1 is times 2, 2 times 4, 3 divided by 2, -0 becomes +0; all ignored where
+    # denormals are kept or IEEE is on.
+    ignored = context.mode.ieee or _denormals(kind, context) not in (0, 1)
+    factor = None if ignored else {0: None, 1: dtype(2), 2: dtype(4), 3: dtype(0.5)}[omod]
 
     def shaped(value: Any) -> Any:
-        value = canonical(value)
+        if not moves:
+            value = canonical(value)
         if factor is not None:
-            value = value * factor
+            value = value * factor + dtype(0)
         if clamp:
             value = clamped(value, context.mode.dx10_clamp)
         return flush(value) if flushed else value

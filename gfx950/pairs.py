@@ -28,8 +28,8 @@ def selects(inst: Instruction, slot: int) -> tuple[int, int]:
 
 
 def _constant(operand: Operand, kind: str) -> NDArray[np.uint16]:
-    """An inline constant's 32 bits as two halves: integers sign-extended; floats a float16 (or bfloat16) with zero above
-    it in float instructions, a float32 in integer ones."""
+    """An inline constant's 32 bits as two halves: integers sign-extended; floats a float16 (or bfloat16) with zero
+    above it in float instructions, a float32 in integer ones."""
     value = operand.value
     if operand.file == "float":
         single = int(np.float32(value).view(np.uint32))

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mxassay.gfx950.lanewise import compare
+from mxassay.gfx950.parts import class_bit
 from mxassay.gfx950.registry import CERTAIN
 
 _ISA = "AMD CDNA4 ISA, VOPC"
@@ -45,3 +46,9 @@ _FLOAT: dict[str, Any] = {
 }
 for _type in ("f16", "f32", "f64"):
     compare(f"{_type} {_type}", {f"{name}_{_type}": function for name, function in _FLOAT.items()}, CERTAIN, _ISA)
+    compare(
+        f"{_type} u32",
+        {f"class_{_type}": lambda x, classes: classes >> class_bit(x) & np.uint32(1) == 1},
+        CERTAIN,
+        _ISA,
+    )

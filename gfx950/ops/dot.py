@@ -1,4 +1,4 @@
-"""Dot products of packed values and multiply-adds of mixed precision. Source: AMD CDNA4 ISA, "VOP3P", V_DOT*, V_FMA_MIX*."""
+"""Dot products of packed values, and multiply-adds of mixed precision. Source: AMD CDNA4 ISA, "VOP3P", "VOP2"."""
 
 from collections.abc import Callable
 from typing import Any
@@ -105,7 +105,7 @@ for (_count, _out, _in), _make in _INTEGERS.items():
     )
     if _out == "i32":
         define(
-            f"v_dot{_count}c_{_out}_{_in}", _integer_dot(_make, _out), CERTAIN, "AMD CDNA4 ISA, V_DOT4C_I32_I8 and its kin",
+            f"v_dot{_count}c_{_out}_{_in}", _integer_dot(_make, _out), CERTAIN, "AMD CDNA4 ISA, V_DOT4C_I32_I8",
             reads_dst=True,
         )  # fmt: skip
 

@@ -1,13 +1,11 @@
-"""Scalar ALU. Source throughout: AMD CDNA4 ISA, "SOP1", "SOP2", "SOPC", "SOPK" instruction descriptions."""
+"""Scalar ALU: arithmetic, logic, compares. Source: AMD CDNA4 ISA, "SOP1", "SOP2", "SOPC", "SOPK"."""
 
 from typing import Any
 
 import numpy as np
 
-from mxassay.gfx950.instruction import Instruction
-from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
-from mxassay.gfx950.scalarwise import scalar_destination, scalar_source, scalarwise
-from mxassay.gfx950.wave import Cohort
+from mxassay.gfx950.registry import CERTAIN
+from mxassay.gfx950.scalarwise import scalarwise
 
 _ISA = "AMD CDNA4 ISA, SOP1/SOP2/SOPC/SOPK"
 U32, I32, U64 = np.uint32, np.int32, np.uint64
@@ -68,12 +66,6 @@ def _bfe_i32(a: Any, b: Any) -> Any:
     return np.where(negative, field - (np.int64(1) << width), field).astype(I32)
 
 
-def _bfe_u64(a: Any, b: Any) -> Any:
-    width = np.minimum(b >> U32(16) & U32(0x7F), U32(64)).astype(U64)
-    mask = np.where(width == 64, ~U64(0), (U64(1) << np.minimum(width, U64(63))) - U64(1))
-    return a >> (b & U32(63)).astype(U64) & mask
-
-
 scalarwise(
     "u32 u32 -> u32", {"s_add_u32": _add_u32, "s_sub_u32": lambda a, b: (a - b, a < b)}, CERTAIN, _ISA, scc="pair"
 )
@@ -126,7 +118,6 @@ scalarwise(
     {
         "s_lshl_b64": lambda a, b: a << (b & U32(63)).astype(U64),
         "s_lshr_b64": lambda a, b: a >> (b & U32(63)).astype(U64),
-        "s_bfe_u64": _bfe_u64,
     },
     CERTAIN,
     _ISA,
@@ -135,11 +126,8 @@ scalarwise(
 scalarwise(
     "i64 u32 -> i64", {"s_ashr_i64": lambda a, b: a >> (b & U32(63)).astype(np.int64)}, CERTAIN, _ISA, scc="nonzero"
 )
-scalarwise(
-    "u32 u32 -> u32", {"s_bfm_b32": lambda a, b: ((U32(1) << (a & U32(31))) - U32(1)) << (b & U32(31))}, CERTAIN, _ISA
-)
 
-_BITWISE: dict[str, Any] = {
+BITWISE: dict[str, Any] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
@@ -152,7 +140,7 @@ _BITWISE: dict[str, Any] = {
 for _width, _kind in (("b32", "u32"), ("b64", "u64")):
     scalarwise(
         f"{_kind} {_kind} -> {_kind}",
-        {f"s_{name}_{_width}": fn for name, fn in _BITWISE.items()},
+        {f"s_{name}_{_width}": fn for name, fn in BITWISE.items()},
         CERTAIN,
         _ISA,
         scc="nonzero",
@@ -167,13 +155,6 @@ for _width, _kind in (("b32", "u32"), ("b64", "u64")):
         {f"s_cmov_{_width}": lambda a, scc, old: np.where(scc, a, old)},
         CERTAIN,
         _ISA,
-    )
-    scalarwise(
-        f"{_kind} -> u32",
-        {f"s_bcnt1_i32_{_width}": lambda a: np.bitwise_count(a).astype(U32)},
-        CERTAIN,
-        _ISA,
-        scc="nonzero",
     )
     scalarwise(
         f"{_kind} {_kind} -> scc",
@@ -198,24 +179,6 @@ scalarwise("u32 u32 -> u32", {
 }, CERTAIN, _ISA)  # fmt: skip
 
 
-def _first_set(a: Any) -> Any:
-    """The lowest bit that is set, -1 when none is."""
-    low = a & (~a + a.dtype.type(1))
-    return np.where(a == 0, -1, np.bitwise_count(low - a.dtype.type(1)).astype(I32)).astype(I32)
-
-
-def _leading(a: Any) -> Any:
-    """Zeros before the highest set bit, -1 when none is."""
-    width = a.dtype.itemsize * 8
-    for shift in (1, 2, 4, 8, 16, 32):
-        if shift < width:
-            a = a | a >> a.dtype.type(shift)
-    return np.where(a == 0, -1, width - np.bitwise_count(a).astype(I32)).astype(I32)
-
-
-for _width, _kind in (("b32", "u32"), ("b64", "u64")):
-    scalarwise(f"{_kind} -> i32", {f"s_ff1_i32_{_width}": _first_set, f"s_flbit_i32_{_width}": _leading}, CERTAIN, _ISA)
-
 _ORDER = {
     "eq": np.equal,
     "lg": np.not_equal,
@@ -229,11 +192,6 @@ for _kind in ("i32", "u32"):
     if _kind == "u32":
         _table = {op: function for op, function in _table.items() if op not in ("s_cmp_eq_u32", "s_cmp_lg_u32")}
     scalarwise(f"{_kind} {_kind} -> scc", _table, CERTAIN, _ISA)
-scalarwise("u32 u32 -> scc", {
-    "s_bitcmp0_b32": lambda a, b: a >> (b & U32(31)) & U32(1) == 0,
-    "s_bitcmp1_b32": lambda a, b: a >> (b & U32(31)) & U32(1) != 0,
-}, CERTAIN, _ISA)  # fmt: skip
-
 scalarwise("imm -> i32", {"s_movk_i32": np.positive}, CERTAIN, _ISA)
 scalarwise("dst:i32 imm -> i32", {"s_addk_i32": _add_i32}, CERTAIN, _ISA, scc="pair")
 scalarwise("dst:i32 imm -> i32", {"s_mulk_i32": np.multiply}, CERTAIN, _ISA)
@@ -248,26 +206,3 @@ scalarwise(
     CERTAIN,
     _ISA,
 )
-
-
-def _save_exec(combine: Any) -> Build:
-    """D = EXEC; EXEC = S0 op EXEC; SCC = EXEC is not zero."""
-
-    def build(inst: Instruction, context: Context) -> Step:
-        read = scalar_source(inst.src[0], "u64", inst, context)
-        write = scalar_destination(inst.dst[0], "u64", inst, context)
-
-        def step(wv: Cohort) -> None:
-            old, operand = wv.exec, read(wv)
-            bits = np.broadcast_to(combine(operand, old), old.shape)
-            write(wv, old)
-            wv.set_exec(bits)
-            wv.scc[:] = bits != 0
-
-        return step
-
-    return build
-
-
-for _name, _fn in {**_BITWISE, "andn1": lambda a, b: ~a & b, "orn1": lambda a, b: ~a | b}.items():
-    define(f"s_{_name}_saveexec_b64", _save_exec(_fn), CERTAIN, "AMD CDNA4 ISA, S_AND_SAVEEXEC_B64 and its kin")

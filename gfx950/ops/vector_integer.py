@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from mxassay.gfx950.bits import leading_zeros, reversed_bits, sign_bits, trailing_zeros
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.lanewise import lanewise, reads_of
 from mxassay.gfx950.operands import destination, mask_destination
-from mxassay.gfx950.registry import CERTAIN, INFERRED, Build, Context, Step, define
+from mxassay.gfx950.registry import CERTAIN, INFERRED, Build, Context, Step, define, semantics
 from mxassay.gfx950.wave import Cohort
 
 U32 = np.uint32
@@ -74,53 +75,6 @@ def _bfe_i32(value: Any, offset: Any, width: Any) -> Any:
     return np.where(width == 0, np.int32(0), field << up >> up)
 
 
-def _perm(high: Any, low: Any, select: Any) -> Any:
-    """V_PERM_B32: byte i of the result is the byte of {S0, S1} that byte i of S2 names; 8..11 signs, 12 zero, above
-    0xff."""
-    if isinstance(select, np.ndarray) and (select == select.flat[0]).all():
-        select = select.flat[0]
-    if not isinstance(select, np.ndarray):
-        return _perm_fixed(high, low, int(select))
-    shape = np.broadcast_shapes(np.shape(high), np.shape(low), select.shape)
-    table = np.empty((*shape, 14), np.uint8)
-    table[..., 0:4] = np.broadcast_to(low, shape)[..., None].view(np.uint8)
-    table[..., 4:8] = np.broadcast_to(high, shape)[..., None].view(np.uint8)
-    for place, byte in enumerate((1, 3, 5, 7)):
-        table[..., 8 + place] = (table[..., byte] >> 7) * np.uint8(255)
-    table[..., 12], table[..., 13] = 0, 255
-    chosen = np.minimum(np.broadcast_to(select, shape)[..., None].view(np.uint8), 13)
-    return np.take_along_axis(table, chosen.astype(np.intp), axis=-1).view(np.uint32)[..., 0]
-
-
-def _perm_fixed(high: Any, low: Any, select: int) -> Any:
-    """The same with one selector for all lanes: two shifts and masks a byte at most."""
-    result = U32(0)
-    for place in range(4):
-        code = select >> 8 * place & 0xFF
-        if code > 12:
-            result = result | U32(0xFF << 8 * place)
-        elif code != 12:
-            byte = code if code < 8 else (1, 3, 5, 7)[code - 8]
-            value = (low if byte < 4 else high) >> U32(8 * (byte & 3)) & U32(0xFF)
-            if code >= 8:
-                value = (value >> U32(7)) * U32(0xFF)
-            result = result | (value << U32(8 * place))
-    return result
-
-
-def _reversed(x: Any) -> Any:
-    x = (x >> U32(1) & U32(0x55555555)) | ((x & U32(0x55555555)) << U32(1))
-    x = (x >> U32(2) & U32(0x33333333)) | ((x & U32(0x33333333)) << U32(2))
-    x = (x >> U32(4) & U32(0x0F0F0F0F)) | ((x & U32(0x0F0F0F0F)) << U32(4))
-    return np.asarray(x).byteswap()
-
-
-def _align(high: Any, low: Any, amount: Any) -> Any:
-    """The 64 bits {S0, S1} shifted right by 0..31 bits, low half."""
-    wide = high.astype(np.uint64) << np.uint64(32) | low
-    return (wide >> amount.astype(np.uint64)).astype(np.uint32)
-
-
 lanewise(
     "u32 u32 -> u32",
     {
@@ -175,9 +129,6 @@ lanewise(
         "v_xad_u32": lambda a, b, c: (a ^ b) + c,
         "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
         "v_bfe_u32": _bfe_u32,
-        "v_perm_b32": _perm,
-        "v_alignbit_b32": lambda a, b, c: _align(a, b, c & U32(31)),
-        "v_alignbyte_b32": lambda a, b, c: _align(a, b, (c & U32(3)) * U32(8)),
         "v_mad_u32_u24": lambda a, b, c: _low24(a) * _low24(b) + c,
         "v_max3_u32": lambda a, b, c: np.maximum(np.maximum(a, b), c),
         "v_min3_u32": lambda a, b, c: np.minimum(np.minimum(a, b), c),
@@ -204,28 +155,24 @@ lanewise(
     CERTAIN,
     _ISA,
 )
-lanewise("u32 -> u32", {"v_not_b32": np.invert, "v_bfrev_b32": _reversed}, CERTAIN, _ISA)
-lanewise("b32 b32 mask -> b32", {"v_cndmask_b32": lambda a, b, pick: np.where(pick, b, a)}, CERTAIN, _ISA)
-
-# A 16-bit result clears the upper half: LLVM SIInstrInfo, zeroesHigh16BitsOfDest for gfx9.
-_SHORT = "AMD CDNA4 ISA, VOP2; upper half: LLVM GCNSubtarget::zeroesHigh16BitsOfDest"
+lanewise("u32 -> u32", {"v_not_b32": np.invert, "v_bfrev_b32": reversed_bits}, CERTAIN, _ISA)
 lanewise(
-    "u16 u16 -> u16",
+    "u32 -> i32",
     {
-        "v_add_u16": np.add,
-        "v_sub_u16": np.subtract,
-        "v_subrev_u16": lambda a, b: b - a,
-        "v_mul_lo_u16": np.multiply,
-        "v_max_u16": np.maximum,
-        "v_min_u16": np.minimum,
-        "v_lshlrev_b16": lambda a, b: b << (a & np.uint16(15)),
-        "v_lshrrev_b16": lambda a, b: b >> (a & np.uint16(15)),
+        "v_ffbh_u32": leading_zeros,
+        "v_ffbl_b32": trailing_zeros,
+        "v_ffbh_i32": sign_bits,
     },
     CERTAIN,
-    _SHORT,
+    _ISA,
 )
-lanewise("i16 i16 -> i16", {"v_max_i16": np.maximum, "v_min_i16": np.minimum}, CERTAIN, _SHORT)
-lanewise("u16 i16 -> i16", {"v_ashrrev_i16": lambda a, b: b >> (a & np.uint16(15)).view(np.int16)}, CERTAIN, _SHORT)
+lanewise(
+    "u32 -> u32",
+    {"v_prng_b32": lambda x: x << U32(1) ^ (x >> U32(31)) * U32(197)},
+    CERTAIN,
+    "AMD CDNA4 ISA, V_PRNG_B32",
+)
+lanewise("b32 b32 mask -> b32", {"v_cndmask_b32": lambda a, b, pick: np.where(pick, b, a)}, CERTAIN, _ISA)
 
 lanewise("u32 u64 -> u64", {"v_lshlrev_b64": lambda a, b: b << (a & U32(63)).astype(np.uint64)}, CERTAIN, _ISA)
 lanewise("u32 u64 -> u64", {"v_lshrrev_b64": lambda a, b: b >> (a & U32(63)).astype(np.uint64)}, CERTAIN, _ISA)
@@ -322,3 +269,17 @@ def _mad64(signed: bool) -> Build:
 
 define("v_mad_u64_u32", _mad64(signed=False), CERTAIN, "AMD CDNA4 ISA, V_MAD_U64_U32")
 define("v_mad_i64_i32", _mad64(signed=True), CERTAIN, "AMD CDNA4 ISA, V_MAD_I64_I32")
+
+
+@semantics("v_swap_b32", fidelity=CERTAIN, source="AMD CDNA4 ISA, V_SWAP_B32", reads_dst=True)
+def _swap(inst: Instruction, context: Context) -> Step:
+    if inst.encoding != "VOP1":
+        context.refuse(inst, f"a swap in {inst.encoding}")
+    first, second = inst.dst[0].index, inst.src[0].index
+
+    def step(wv: Cohort) -> None:
+        old = wv.v[first].copy()
+        np.copyto(wv.v[first], wv.v[second], where=wv.mask)
+        np.copyto(wv.v[second], old, where=wv.mask)
+
+    return step

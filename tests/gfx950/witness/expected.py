@@ -59,6 +59,14 @@ def wide(bits: int, width: int) -> Value:
     return Value("B", width, bits & ((1 << width) - 1))
 
 
+def encoded_op_sel(form: Form, variant: Variant) -> int:
+    """OP_SEL as the encoding holds it: assembly lists the sources' bits, then the destination's, which is bit 3."""
+    count = len(form.sources)
+    if form.encoding != "VOP3" or form.name.startswith("V_CVT_SCALEF32") or count >= 3:
+        return variant.op_sel
+    return variant.op_sel & (1 << count) - 1 | variant.op_sel >> count << 3
+
+
 def source_bits(form: Form, variant: Variant, source: Operand, index: int, wave: WaveInput, lane: int) -> Value:
     """The source as the text's S0, S1, S2 sees it: selected, then ABS, then NEG."""
     if source.slot in variant.constants:
@@ -121,7 +129,7 @@ def registers(form: Form, variant: Variant, wave: WaveInput, lane: int) -> dict[
         "SCC": unsigned(wave.scc, 1),
         "M0": unsigned(wave.m0, 32),
         "laneId": unsigned(lane),
-        "OPSEL": unsigned(variant.op_sel, 4),
+        "OPSEL": unsigned(encoded_op_sel(form, variant), 4),
         "OPSEL_HI": unsigned(high, 3),
         "SIMM16": unsigned(LITERAL & 0xFFFF if not form.scalar else SIMM16, 16),
         "SIMM32": unsigned(LITERAL),
@@ -195,7 +203,8 @@ def result_of(form: Form, variant: Variant, state: State, lane: int, old: int) -
         at = 16 if written == 0xFFFF0000 and form.destination.bits == 16 else 0
         value, care = clamp_result(form.destination.format, value, care, state[root].loose, at)
     sixteen = form.destination.bits == 16 or written == 0xFFFF
-    if sixteen and form.encoding == "VOP3" and variant.op_sel >> 3 & 1 and root == "D0" and written == 0xFFFF:
+    high = form.encoding == "VOP3" and encoded_op_sel(form, variant) >> 3 & 1
+    if sixteen and high and root == "D0" and written == 0xFFFF:
         return Lane((value & 0xFFFF) << 16 | old & 0xFFFF, (care & 0xFFFF) << 16 | 0xFFFF)
     if written == 0xFFFF and root == "D0" and width == 32:
         if form.name in ZEROES_HIGH_HALF:

@@ -18,6 +18,11 @@ MIX = (
     "elsif OPSEL.u3[i] then in[i] = f16_to_f32(S[i][31 : 16].f16) "
     "else in[i] = f16_to_f32(S[i][15 : 0].f16) endif endfor; "
 )
+PK_MOV = (
+    "tmp0.u32 = S0[OPSEL[0].i32 * 32 + 31 : OPSEL[0].i32 * 32]; "
+    "tmp1.u32 = S1[OPSEL[1].i32 * 32 + 31 : OPSEL[1].i32 * 32]; "
+    "D0[31 : 0] = tmp0.u32; D0[63 : 32] = tmp1.u32"
+)
 
 # op name without its encoding suffix -> (text, why)
 ERRATA = {
@@ -50,9 +55,7 @@ ERRATA = {
         for f in ("f16", "f32", "f64")
     },
     "V_PK_MOV_B32": (
-        "tmp0.u32 = S0[OPSEL[0].i32 * 32 + 31 : OPSEL[0].i32 * 32]; "
-        "tmp1.u32 = S1[OPSEL[1].i32 * 32 + 31 : OPSEL[1].i32 * 32]; "
-        "D0[31 : 0] = tmp0.u32; D0[63 : 32] = tmp1.u32",
+        PK_MOV,
         "takes bits 63:32 of operands typed u32; LLVM copies register pairs with it",
     ),
     "V_MAD_MIX_F32": (MIX + "D0[31 : 0].f32 = fma(in[0], in[1], in[2])", "gfx950 has V_FMA_MIX at this opcode (LLVM)"),
