@@ -67,7 +67,11 @@ class Kernel:
         self.code = self.code_object.kernel(self.name)
         self.program = Program(self.code.text, self.code.text_address)
         registers = {"v": 1, "a": 0}
+        descriptor = self.code.descriptor
         for inst in self.program.walk(self.code.entry, self.code.code_size):
+            if inst.op == "s_set_gpr_idx_on":  # may reach any register of the allocation
+                registers["v"] = max(registers["v"], descriptor.accum_offset)
+                registers["a"] = max(registers["a"], descriptor.total_vgprs - descriptor.accum_offset)
             for operand in (*inst.dst, *inst.src):
                 if operand.file in registers:
                     registers[operand.file] = max(registers[operand.file], operand.index + operand.count)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mxassay.gfx950.decode import Program, UndecodableError
+from mxassay.gfx950.indexing import indexed, mode_after
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.registry import Context, End, Step, lookup
 from mxassay.gfx950.wave import Cohort
@@ -52,6 +53,7 @@ class Threaded:
         instructions: list[Instruction] = []
         steps: list[Step] = []
         length, at = 0, pc
+        moving = 0  # which operands S_SET_GPR_IDX_ON shifts
         while True:
             try:
                 inst = self.program.at(at)
@@ -61,7 +63,11 @@ class Threaded:
             if known is None:
                 self.context.refuse(inst, "no semantics")
             length += 1
-            made = known.build(inst, self.context)
+            made = indexed(inst, moving, known.build, self.context) if moving else None
+            made = made or known.build(inst, self.context)
+            moving = mode_after(inst, moving)
+            if moving and (known.ends or inst.next_pc in self.leaders):
+                self.context.refuse(inst, "register indexing that is on across a branch or its target")
             if known.ends:
                 assert made is not None
                 end: End = made  # type: ignore[assignment]
