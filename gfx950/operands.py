@@ -227,7 +227,7 @@ def _shaped(inst: Instruction, kind: str, context: Context, moves: bool) -> Call
         context.refuse(inst, "a rounding mode other than nearest even")
     flushed = _denormals(kind, context) in (0, 1)
     # AMD CDNA4 ISA, "Output modifiers": 1 is times 2, 2 times 4, 3 divided by 2, -0 becomes +0; all ignored where
-    # denormals are kept or IEEE is on.
+    # denormals are kept or IEEE is on (so too LLVM SIFoldOperands).
     ignored = context.mode.ieee or _denormals(kind, context) not in (0, 1)
     factor = None if ignored else {0: None, 1: dtype(2), 2: dtype(4), 3: dtype(0.5)}[omod]
 
