@@ -235,7 +235,7 @@ def _shaped(inst: Instruction, kind: str, context: Context, moves: bool) -> Call
         if not moves:
             value = canonical(value)
         if factor is not None:
-            value = value * factor + dtype(0)
+            value = flush(value * factor) + dtype(0)
         if clamp:
             value = clamped(value, context.mode.dx10_clamp)
         return flush(value) if flushed else value

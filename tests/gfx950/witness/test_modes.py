@@ -2,8 +2,8 @@
 
 With FP_DENORM 0 denormal inputs and results are zeros of their sign (AMD CDNA4 ISA, "MODE register"); OMOD multiplies
 the rounded result by 2, 4 or 1/2 and makes -0 +0. It counts only then, and only with IEEE off (AMD CDNA4 ISA, "Output
-modifiers"; LLVM SIFoldOperands: "omod is ignored by hardware if IEEE bit is enabled"). Whether a denormal result is flushed before or after OMOD, no
-source says: such lanes are left out.
+modifiers"; LLVM SIFoldOperands: "omod is ignored by hardware if IEEE bit is enabled"). Whether a denormal result is
+flushed before or after OMOD, no source says: such lanes are left out.
 """
 
 from fractions import Fraction
