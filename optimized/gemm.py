@@ -42,10 +42,10 @@ def matmul(
     plan: a `Plan`; `plan_for(M, N, K)` without it. Every plan gives the same result up to the order of float32 sums.
     workspace: where weights prepared for `Plan(linear=True)` are kept between calls; nothing is kept without it.
 
-    Activations are quantized as `quantize` does. Products are summed in float32 and rounded once, to nearest even. Scale
-    byte 255 gives NaN. Memory behind the tensors is never read into a result. No gradient is computed. Without a scaled
-    MFMA (CUDA, the interpreter) Triton first widens code times scale to bfloat16, where scale bytes above 252 can
-    overflow and byte 0 can be flushed.
+    Activations are quantized as `quantize` does. Products are summed in float32 and rounded once, to nearest even.
+    Scale byte 255 gives NaN. Memory behind the tensors is never read into a result. No gradient is computed. Without a
+    scaled MFMA (CUDA, the interpreter) Triton first widens code times scale to bfloat16, where scale bytes above 252
+    can overflow and byte 0 can be flushed.
 
     Not checked: that the bytes really are shuffled, and the values of A.
 

@@ -60,6 +60,24 @@ def encode_e2m1(bits: tl.tensor, scale: tl.tensor) -> tl.tensor:
 
 
 @triton.jit
+def convert_pairs(pairs: tl.tensor, scale: tl.tensor) -> tl.tensor:
+    """Both codes of uint32 `pairs` of bfloat16 over 2^(scale-127), by the instruction; bits 31:8 are undefined.
+
+    `scale` is an E8M0 byte 0..254 (int32), broadcastable to `pairs`. gfx950 only.
+    """
+    # The instruction reads the exponent field alone; 2^-127 keeps the operand equal to the scale for byte 0 as well.
+    operand = tl.broadcast_to(tl.maximum(scale << 23, 0x00400000), pairs.shape)
+    return tl.inline_asm_elementwise(
+        asm=_CONVERT,
+        constraints=_CONVERT_CONSTRAINTS,
+        args=[pairs, operand],
+        dtype=tl.uint32,
+        is_pure=True,
+        pack=_CONVERT_WIDTH,
+    )
+
+
+@triton.jit
 def quantize_tile(
     x: tl.tensor, TILE_M: tl.constexpr, TILE_K: tl.constexpr, USE_ASM: tl.constexpr
 ) -> tuple[tl.tensor, tl.tensor]:
@@ -73,20 +91,7 @@ def quantize_tile(
     peak = tl.maximum(even & 0x7FFF, odd & 0x7FFF).to(tl.int32)
     scale = block_scale(tl.max(peak, axis=2, keep_dims=True))
     if USE_ASM:
-        # The instruction reads the exponent field alone; 2^-127 keeps the operand equal to the scale for byte 0 as
-        # well.
-        operand = tl.maximum(scale << 23, 0x00400000)
-        packed = tl.inline_asm_elementwise(
-            asm=_CONVERT,
-            constraints=_CONVERT_CONSTRAINTS,
-            args=[
-                even.to(tl.uint32) | (odd.to(tl.uint32) << 16),
-                tl.broadcast_to(operand, (TILE_M, BLOCKS, BLOCK // 2)),
-            ],
-            dtype=tl.uint32,
-            is_pure=True,
-            pack=_CONVERT_WIDTH,
-        )
+        packed = convert_pairs(even.to(tl.uint32) | (odd.to(tl.uint32) << 16), scale)
     else:
         packed = encode_e2m1(even, scale) | (encode_e2m1(odd, scale) << 4)
     return packed.to(tl.uint8).reshape(TILE_M, TILE_K // 2), scale.to(tl.uint8).reshape(TILE_M, BLOCKS)

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from mxassay.optimized.device import current_target
-from mxassay.optimized.pack import block_scale, encode_e2m1, quantize_tile
+from mxassay.optimized.pack import block_scale, convert_pairs, encode_e2m1, quantize_tile
 from mxassay.reference import cvt_scalef32_pk_fp4_bf16, quantize
 
 ALL = torch.arange(65536, dtype=torch.int32)
@@ -17,6 +17,13 @@ def encode_kernel(bits_ptr, codes_ptr, scale, SIZE: tl.constexpr):
     index = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     codes = encode_e2m1(tl.load(bits_ptr + index), scale)
     tl.store(codes_ptr + index, codes.to(tl.uint8))
+
+
+@triton.jit
+def convert_kernel(pairs_ptr, codes_ptr, scale, SIZE: tl.constexpr):
+    index = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    pairs = tl.load(pairs_ptr + index).to(tl.uint32, bitcast=True)
+    tl.store(codes_ptr + index, convert_pairs(pairs, tl.full((1,), 0, tl.int32) + scale).to(tl.uint8))
 
 
 @triton.jit
@@ -45,6 +52,19 @@ def test_every_bfloat16_at_every_scale_equals_the_instruction_model(device):
         found = codes.cpu().long()
         expected = cvt_scalef32_pk_fp4_bf16(pairs, scale << 23, 0)
         wrong = (found[0::2] | found[1::2] << 4 != expected).nonzero()
+        assert not len(wrong), f"pair {int(pairs[wrong[0]]):#010x} at scale {scale}"
+
+
+def test_every_bfloat16_at_every_scale_by_the_instruction_itself(device):
+    if not current_target().use_asm:
+        pytest.skip("this device has no v_cvt_scalef32_pk_fp4_bf16")
+    pairs = ALL[0::2].long() | ALL[1::2].long() << 16
+    stored = torch.where(pairs >= 1 << 31, pairs - (1 << 32), pairs).to(torch.int32).to(device)
+    codes = torch.empty(32768, dtype=torch.uint8, device=device)
+    for scale in range(255):
+        convert_kernel[(32,)](stored, codes, scale, SIZE=1024)
+        expected = cvt_scalef32_pk_fp4_bf16(pairs, scale << 23, 0)
+        wrong = (codes.cpu().long() != expected).nonzero()
         assert not len(wrong), f"pair {int(pairs[wrong[0]]):#010x} at scale {scale}"
 
 

@@ -43,7 +43,7 @@ def test_a_die_gets_one_run_of_numbers(total):
 def test_the_order_is_a_bijection_for_every_grid_up_to_4096_tiles():
     for tiles_m in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 64, 100, 587):
         for tiles_n in range(1, 4096 // tiles_m + 1, 1 if tiles_m > 64 else 7):
-            for group_m in (1, 2, 3, 4, 8, tiles_m):
+            for group_m in (1, 3, 8):
                 tiles = {
                     grouped_order_py(tile, tiles_m, tiles_n, min(group_m, tiles_m)) for tile in range(tiles_m * tiles_n)
                 }
