@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxassay.gfx950.access import Port, Spot, from_registers, to_registers
+from mxassay.gfx950.buffer_resource import buffer_address
 from mxassay.gfx950.floating import bf16_to_f32, f32_to_bf16
 from mxassay.gfx950.instruction import Instruction
-from mxassay.gfx950.ops.buffer import buffer_address, in_range
+from mxassay.gfx950.ops.buffer import in_range
 from mxassay.gfx950.ops.global_memory import global_address
 from mxassay.gfx950.registry import CERTAIN, INFERRED, Build, Context, Step, define
 from mxassay.gfx950.wave import Cohort, Mask, join
@@ -98,8 +99,8 @@ def _build(size: int, update: Update, operands: int) -> Build:
             if place is None:
                 assert address is not None
                 return address(wv), on
-            where, room = place(wv)
-            return where, in_range(room, size, on)[0]
+            found = place(wv)
+            return found.address, in_range(found, size, on)
 
         def step(wv: Cohort) -> None:
             registers = from_registers(wv, data.file, data.index, words * operands)

@@ -1,111 +1,86 @@
 """Loads and stores through a buffer resource (MUBUF). Source: AMD CDNA4 ISA, "Vector memory buffer instructions".
 
-Range checks: raw when the stride is 0 (byte offset against NUM_RECORDS), structured when it is not (index against
-it). A load out of range returns 0 and a store is dropped, dword by dword.
+A load out of range returns 0 and a store is dropped. Wider accesses than a dword are checked dword by dword (LLVM
+AMDGPUUsage, "Relaxed buffer OOB mode").
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mxassay.gfx950.access import Port, fetch, from_registers, store, to_registers
+from mxassay.gfx950.buffer_resource import Place, buffer_address
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.ops.direct_lds import to_lds
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
-from mxassay.gfx950.scalarwise import scalar_source
 from mxassay.gfx950.transfer import SUFFIXES, Transfer
 from mxassay.gfx950.wave import Cohort, Mask
 
-__all__ = ["Resource", "buffer_address", "in_range"]
+__all__ = ["in_range"]
 
 _ISA = "AMD CDNA4 ISA, MUBUF"
-Columns = NDArray[np.int64]
-Located = tuple[NDArray[np.int64], NDArray[np.int64] | None]
+Loaded = Iterator[tuple[list[NDArray[Any]], Mask | None]]
 
 
-class Resource:
-    """The 128-bit buffer resource of each wave, shape (waves, 1) each (AMD CDNA4 ISA, "Buffer resource descriptor")."""
-
-    __slots__ = ("base", "records", "stride")
-
-    def __init__(self, wv: Cohort, index: int) -> None:
-        words = wv.s[index : index + 4].astype(np.int64)[..., None]
-        self.base: Columns = words[0] | (words[1] & 0xFFFF) << 32
-        self.stride: Columns = words[1] >> 16 & 0x3FFF
-        self.records: Columns = words[2]
+def in_range(place: Place, size: int, on: Mask | None) -> Mask | None:
+    """The lanes of `on` whose whole access is in range."""
+    if int(place.room.min()) >= size:
+        return on
+    inside = place.room >= size
+    return inside if on is None else inside & on
 
 
-def buffer_address(inst: Instruction, context: Context) -> Callable[[Cohort], Located]:
-    """Each lane's address, and how many bytes from there on are in range (None: no lane is near the end)."""
-    rsrc, vaddr, soffset = inst.operand("srsrc"), inst.operand("vaddr"), inst.operand("soffset")
-    assert rsrc is not None
-    assert vaddr is not None
-    assert soffset is not None
-    scalar = scalar_source(soffset, "u32", inst, context)
-    fixed, offen, idxen = inst["offset"], inst["offen"], inst["idxen"]
-    register = rsrc.index
-    offset_index = vaddr.index + idxen
-
-    def located(wv: Cohort) -> Located:
-        resource = Resource(wv, register)
-        if (wv.s[register + 1] >> np.uint32(31)).any() or (wv.s[register + 3] >> np.uint32(23) & np.uint32(1)).any():
-            context.refuse(inst, "a swizzled buffer, or one that adds the lane number")
-        shift = np.asarray(scalar(wv), np.int64).reshape(-1, 1)
-        lanes = wv.v[offset_index].astype(np.int64) if offen else np.zeros((wv.count, 64), np.int64)
-        if idxen:
-            index = wv.v[vaddr.index].astype(np.int64)
-            lanes += index * resource.stride
-        total = fixed + shift
-        if not idxen or not resource.stride.any():
-            room = resource.records - total - lanes
-        else:
-            room = np.where(index < resource.records, np.int64(1 << 40), np.int64(0)) + np.zeros_like(lanes)
-        return lanes + (resource.base + total), room
-
-    return located
+def _partly(place: Place, size: int, on: Mask | None, inside: Mask | None) -> Mask | None:
+    """The lanes of which some dword is in range, but not all; None where there are none."""
+    if size <= 4 or inside is on or inside is None:
+        return None
+    some = (place.room >= 4) & ~inside
+    if on is not None:
+        some &= on
+    return some if some.any() else None
 
 
-def in_range(room: NDArray[np.int64] | None, size: int, mask: Mask | None) -> tuple[Mask | None, bool]:
-    """The lanes whose whole access is in range, and whether some other lane is partly in range."""
-    if room is None or int(room.min()) >= size:
-        return mask, False
-    inside = room >= size
-    partly = size > 4 and bool(((room >= 4) & ~inside).any())
-    return (inside if mask is None else inside & mask), partly
+def ranged_loads(port: Port, narrow: Port, wv: Cohort, place: Place, transfer: Transfer, on: Mask | None) -> Loaded:
+    """Widened dwords and the lanes that get them: zeros out of range, then what lies in memory."""
+    inside = in_range(place, transfer.size, on)
+    if inside is not on and inside is not None:
+        outside = ~inside if on is None else on & ~inside
+        yield [np.zeros(place.address.shape, np.uint32)] * transfer.words, outside
+        partly = _partly(place, transfer.size, on, inside)
+        if partly is not None:
+            yield _by_dwords(narrow, wv, place, transfer.words, partly), partly
+    for spot in port.spots(wv, place.address, inside):
+        yield transfer.widened(fetch(spot, transfer.size)), spot[2]
+
+
+def _by_dwords(port: Port, wv: Cohort, place: Place, count: int, lanes: Mask) -> list[NDArray[Any]]:
+    words = []
+    for word in range(count):
+        value = np.zeros(place.address.shape, np.uint32)
+        for spot in port.spots(wv, place.address + 4 * word, lanes & (place.room >= 4 * word + 4)):
+            np.copyto(value, fetch(spot, 4)[0], where=True if spot[2] is None else spot[2])
+        words.append(value)
+    return words
 
 
 def _load(transfer: Transfer) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
-        address, port = buffer_address(inst, context), Port(inst, context, "load", transfer.size)
+        address = buffer_address(inst, context)
+        port, narrow = Port(inst, context, "load", transfer.size), Port(inst, context, "load", 4)
+
+        def loads(wv: Cohort) -> Loaded:
+            return ranged_loads(port, narrow, wv, address(wv), transfer, None if wv.full else wv.mask)
+
         if inst["lds"]:
-
-            def addressed(wv: Cohort) -> tuple[NDArray[np.int64], Mask | None]:
-                where, room = address(wv)
-                inside, partly = in_range(room, transfer.size, None if wv.full else wv.mask)
-                if partly:
-                    context.refuse(inst, "a load that is partly out of range")
-                return where, inside
-
-            return to_lds(inst, context, transfer, addressed, inst["offset"])
+            return to_lds(inst, context, transfer, loads, inst["offset"])
         file, index = inst.dst[0].file, inst.dst[0].index
 
         def step(wv: Cohort) -> None:
-            on = None if wv.full else wv.mask
-            where, room = address(wv)
-            inside, partly = in_range(room, transfer.size, on)
-            if partly:
-                context.refuse(inst, "a load that is partly out of range")
-            if inside is not None and inside is not on:
-                outside = ~inside if on is None else on & ~inside
-                zero = [np.zeros((wv.count, 64), np.uint32)] * transfer.words
-                to_registers(
-                    wv, file, index, transfer.merged(zero, lambda: from_registers(wv, file, index, 1)[0]), outside
-                )
-            for spot in port.spots(wv, where, inside):
-                words = transfer.widened(fetch(spot, transfer.size))
-                words = transfer.merged(words, lambda: from_registers(wv, file, index, 1)[0])
-                to_registers(wv, file, index, words, spot[2])
+            for words, lanes in loads(wv):
+                merged = transfer.merged(words, lambda: from_registers(wv, file, index, 1)[0])
+                to_registers(wv, file, index, merged, lanes)
 
         return step
 
@@ -114,18 +89,22 @@ def _load(transfer: Transfer) -> Build:
 
 def _store(transfer: Transfer) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
-        address, port = buffer_address(inst, context), Port(inst, context, "store", transfer.size)
+        address = buffer_address(inst, context)
+        port, narrow = Port(inst, context, "store", transfer.size), Port(inst, context, "store", 4)
         data = inst.operand("vdata")
         assert data is not None
         file, index = data.file, data.index
 
         def step(wv: Cohort) -> None:
-            where, room = address(wv)
-            inside, partly = in_range(room, transfer.size, None if wv.full else wv.mask)
-            if partly:
-                context.refuse(inst, "a store that is partly out of range")
+            place, on = address(wv), None if wv.full else wv.mask
+            inside = in_range(place, transfer.size, on)
             words = transfer.taken(from_registers(wv, file, index, transfer.words))
-            for spot in port.spots(wv, where, inside):
+            partly = _partly(place, transfer.size, on, inside)
+            if partly is not None:
+                for word, value in enumerate(words):
+                    for spot in narrow.spots(wv, place.address + 4 * word, partly & (place.room >= 4 * word + 4)):
+                        store(spot, 4, [value])
+            for spot in port.spots(wv, place.address, inside):
                 store(spot, transfer.size, words)
 
         return step

@@ -22,27 +22,19 @@ from mxassay.gfx950.wave import Cohort, Mask
 __all__ = ["to_lds"]
 
 _M0_BITS = np.uint32((1 << 18) - 4)
-Addressed = Callable[[Cohort], tuple[NDArray[np.int64], Mask | None]]
+Loads = Callable[[Cohort], Iterator[tuple[list[NDArray[Any]], Mask | None]]]
 
 
-def to_lds(inst: Instruction, context: Context, transfer: Transfer, address: Addressed, fixed: int) -> Step:
-    """`address` gives each lane's address and the lanes in range (None: all that are on); `fixed` is the
-    instruction's offset."""
+def to_lds(inst: Instruction, context: Context, transfer: Transfer, loads: Loads, fixed: int) -> Step:
+    """`loads` gives widened dwords and the lanes that get them, which may be repeated; `fixed` is the instruction's
+    offset."""
     slot = max(4, transfer.size)
-    port, lds = Port(inst, context, "load", transfer.size), LdsPort(inst, context, "store", slot)
+    lds = LdsPort(inst, context, "store", slot)
     places = np.arange(64, dtype=np.int64) * slot + fixed
-
-    def loaded(wv: Cohort) -> Iterator[tuple[list[NDArray[Any]], Mask | None]]:
-        on = None if wv.full else wv.mask
-        where, inside = address(wv)
-        if inside is not on and inside is not None:
-            yield [np.zeros((wv.count, 64), np.uint32)] * (slot // 4), (~inside if on is None else on & ~inside)
-        for spot in port.spots(wv, where, inside):
-            yield transfer.widened(fetch(spot, transfer.size)), spot[2]
 
     def step(wv: Cohort) -> None:
         to = (wv.s[M0] & _M0_BITS).astype(np.int64)[:, None] + places
-        for words, lanes in loaded(wv):
+        for words, lanes in loads(wv):
             for target in lds.spots(wv, to, lanes):
                 store(target, slot, words)
 
@@ -51,10 +43,13 @@ def to_lds(inst: Instruction, context: Context, transfer: Transfer, address: Add
 
 def _global(transfer: Transfer) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
-        address = global_address(inst, context)
-        return to_lds(
-            inst, context, transfer, lambda wv: (address(wv), None if wv.full else wv.mask), global_offset(inst)
-        )
+        address, port = global_address(inst, context), Port(inst, context, "load", transfer.size)
+
+        def loads(wv: Cohort) -> Iterator[tuple[list[NDArray[Any]], Mask | None]]:
+            for spot in port.spots(wv, address(wv), None if wv.full else wv.mask):
+                yield transfer.widened(fetch(spot, transfer.size)), spot[2]
+
+        return to_lds(inst, context, transfer, loads, global_offset(inst))
 
     return build
 
