@@ -138,6 +138,44 @@ def _shifted(bits: Any, by: Any, how: str) -> Any:
     return (np.asarray(bits).view(np.int32) >> np.asarray(by).view(np.int32)).view(np.uint32)
 
 
+def _wide(words: list[Any]) -> Any:
+    """One 64-bit value of one or two words."""
+    low = np.asarray(words[0]).astype(np.uint64)
+    return low if len(words) == 1 else low | np.asarray(words[1]).astype(np.uint64) << np.uint64(32)
+
+
+def _halves(wide: Any) -> list[Any]:
+    return [(wide & np.uint64(0xFFFFFFFF)).astype(np.uint32), (wide >> np.uint64(32)).astype(np.uint32)]
+
+
+def _sum64(o: Operands) -> list[Any]:
+    """64-bit sums, of a product or a shifted value too: compilers leave the upper half of a 32-bit addend undefined."""
+    values = [_wide(words) for words in o.bits]
+    if o.inst.op == "v_lshl_add_u64":
+        by = o.value(1)
+        if by is None:
+            return _everything(2)(o)
+        values = [values[0] << (by & np.uint32(7)).astype(np.uint64), values[2]]
+    total = np.uint64(0)
+    for value in values:
+        total = total | value
+    return _halves(total | (np.uint64(0) - total))
+
+
+def _shift64(o: Operands) -> list[Any]:
+    """64-bit shifts; the amount comes first in the vector forms, last in the scalar ones."""
+    amount, value = (0, 1) if o.inst.op.startswith("v_") else (1, 0)
+    by = o.value(amount)
+    if by is None:
+        return _everything(2)(o)
+    steps, bits = (by & np.uint32(63)).astype(np.uint64), _wide(o.bits[value])
+    if "lshl" in o.inst.op:
+        return _halves(bits << steps)
+    if "ashr" in o.inst.op:
+        return _halves((np.asarray(bits).view(np.int64) >> np.asarray(steps).view(np.int64)).view(np.uint64))
+    return _halves(bits >> steps)
+
+
 def _shift_then(second: str) -> Rule:
     """V_LSHL_OR and V_LSHL_ADD."""
 
@@ -274,6 +312,8 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     (r"v_bfi_b32", _insert),
     (r"[vs]_(add|sub|subrev)_[ui]32|v_add3_u32|s_add_i32|[vs]_mul_(lo_u32|i32)|v_mad_[ui]32_[ui]24|v_mul_[ui]32_[ui]24",
      _sum),
+    (r"v_mad_[ui]64_[ui]32|v_lshl_add_u64", _sum64),
+    (r"v_(lshlrev|lshrrev)_b64|v_ashrrev_i64|s_(lshl|lshr)_b64|s_ashr_i64", _shift64),
     (r"v_lshlrev_b32", _shift(0, 1, "left")),
     (r"v_lshrrev_b32", _shift(0, 1, "right")),
     (r"v_ashrrev_i32", _shift(0, 1, "signed")),
