@@ -30,7 +30,7 @@ class Arena:
             self._bytes[MARGIN : MARGIN + self._size] = torch.empty(0, dtype=torch.uint8).set_(whole).to(device)
         typed = self._bytes[MARGIN : MARGIN + self._size].view(source.dtype)
         self.tensor = typed.as_strided(source.shape, source.stride(), typed.storage_offset() + source.storage_offset())
-        self._before = self._bytes.cpu() if fill else None
+        self._before = self._bytes.to("cpu", copy=True) if fill else None
 
     def overrun(self) -> bool:
         """Whether a byte around the buffer was written."""
@@ -39,7 +39,7 @@ class Arena:
 
     def changed(self) -> bool:
         """Whether a byte in the buffer or around it was written."""
-        return not torch.equal(self._bytes.cpu(), self._before)
+        return self._before is None or not torch.equal(self._bytes.cpu(), self._before)
 
 
 class GuardedAllocations(TorchFunctionMode):

@@ -1,6 +1,7 @@
 """The command line. Parsing loads neither torch nor triton; each command imports what it needs when it runs."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -99,6 +100,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     import importlib
 
     options = parser().parse_args(argv)
+    # Read when torch loads: waiting threads that spin make everything ten times slower on a machine that is busy.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     run: Callable[[argparse.Namespace], int] = importlib.import_module(options.run).run
     try:
         return run(options)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.kernels import GemmArguments, Kernel, Returned
@@ -185,7 +185,7 @@ _OPENERS: dict[str, Callable[[Request], AbstractContextManager[list[Kernel]]]] =
 }
 
 
-def _attribute(spec: str, default: str) -> Callable[..., "object"]:
+def _attribute(spec: str, default: str) -> Callable[..., Any]:
     where, _, name = spec.partition(":")
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
     found = getattr(module, name or default, None)
@@ -194,7 +194,7 @@ def _attribute(spec: str, default: str) -> Callable[..., "object"]:
             f"{where} must define a callable {name or default}, not {type(found).__name__}; "
             "name another one as path.py:attr"
         )
-    return found
+    return cast(Callable[..., Any], found)
 
 
 def _load_module(name: str) -> types.ModuleType:

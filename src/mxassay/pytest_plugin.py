@@ -1,5 +1,6 @@
 """pytest options and fixtures. Loaded with every pytest run, so it imports neither torch nor triton."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -20,7 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Markers for tests that only make sense on one device."""
+    """Markers for tests that only make sense on one device; torch's threads wait without spinning."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers are the parallelism
     for name, need in _NEEDS.items():
         config.addinivalue_line("markers", f"{name}: {need}; skipped elsewhere, with the reason")
 
