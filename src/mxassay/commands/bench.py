@@ -1,6 +1,9 @@
 """`mxassay bench`: the reference's speed beside its peers, measured in one run."""
 
 import argparse
+import logging
+import os
+import sys
 import time
 
 from rich.console import Console
@@ -12,6 +15,9 @@ from mxassay.verdicts import Document, ExitCode, Verdict
 
 def run(options: argparse.Namespace) -> int:
     """Measure, and print the figures as a table or JSON."""
+    # torch's profiler and torchao's import both talk on standard error about themselves.
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+    logging.getLogger("torch.utils._pytree").setLevel(logging.ERROR)
     from mxassay.reference.benchmark import figures
 
     started = time.perf_counter()
@@ -22,10 +28,10 @@ def run(options: argparse.Namespace) -> int:
         return ExitCode.PASS
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("figure", "value", "unit", "bar", "holds", "peer", "ratio"):
-        table.add_column(heading, justify="right" if heading in ("value", "bar", "ratio") else "left")
+        table.add_column(heading, justify="right" if heading in ("value", "bar", "ratio") else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(_cell(row.get(key)) for key in ("id", "value", "unit", "bar", "holds", "peer", "ratio")))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
     return ExitCode.PASS
 
 
