@@ -194,7 +194,7 @@ def _operand(name: str, bits: dict[str, int], raw: Any, op: str) -> Operand:
 def _width(name: str, bits: dict[str, int], raw: Any) -> int:
     size = int(raw.op_bits.get(name) or raw.op_bits.get(_canonical(name), 32))
     if name == "addr" and "saddr" in bits and type(raw).__name__ in ("GLOBAL", "FLAT"):
-        return 2 if bits["saddr"] == 0x7F else 1
+        return 2 if bits["saddr"] == 0x7F or type(raw).__name__ == "FLAT" else 1
     return max(1, -(-size // 32))
 
 

@@ -98,7 +98,7 @@ class Shape:
         waves = registers.shape[1]
         if self.wide:
             pairs = registers.reshape(-1, 2, waves, 64).transpose(0, 2, 3, 1)
-            values = np.ascontiguousarray(pairs).view(np.uint64)[..., 0]
+            values: Any = np.ascontiguousarray(pairs).view(np.uint64)[..., 0]
         else:
             values = registers
         outer, inner, lanes = self._bands

@@ -106,7 +106,8 @@ _GROUPS = {16: (8, False), 8: (16, True)}
 
 def _integers(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.int32]:
     """Exact: at most 64 products below 2^14 in magnitude, in float32."""
-    return np.matmul(a, b.transpose(0, 2, 1)).astype(np.int32)
+    products: NDArray[np.int32] = np.matmul(a, b.transpose(0, 2, 1)).astype(np.int32)
+    return products
 
 
 def _chain_f64(
