@@ -29,6 +29,11 @@ CHECKS: dict[str, CheckInfo] = {
         CheckInfo("uninit-lds", "LDS is written before its value matters"),
         CheckInfo("uninit-memory", "memory and scratch are written before their value matters"),
         CheckInfo("lds-races", "waves of a workgroup share bytes of LDS only across a barrier"),
+        CheckInfo(
+            "lds-latency",
+            "a read of LDS is waited for before the barrier after which memory overwrites it",
+            default=False,
+        ),
         CheckInfo("waitcnt", "a load's result is touched only after the s_waitcnt that covers it"),
         CheckInfo("alignment", "an address is a multiple of what its access needs"),
         CheckInfo("bank-conflicts", "LDS cycles beyond the least, by pc", default=False, counts=True),

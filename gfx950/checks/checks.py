@@ -62,7 +62,6 @@ class Checks:
         uninit = self.names & {"uninit-registers", "uninit-lds", "uninit-memory"}
         makers: dict[str, Callable[[], Check]] = {
             "views": ViewsCheck,
-            "lds-races": LdsRacesCheck,
             "waitcnt": WaitcntCheck,
             "alignment": AlignmentCheck,
             "bank-conflicts": lambda: BankConflictsCheck(self.places),
@@ -70,6 +69,8 @@ class Checks:
             "counts": lambda: CountsCheck(self.counts),
         }
         checks = [make() for name, make in makers.items() if name in self.names]
+        races = self.names & {"lds-races", "lds-latency"}
+        checks += [LdsRacesCheck(races)] if races else []
         return [*checks, UninitCheck(uninit, self._tracked)] if uninit else checks
 
     # For people

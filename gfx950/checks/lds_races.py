@@ -4,6 +4,10 @@ An epoch is what lies between two barriers. An access that its wave has not wait
 not ordered by it and counts for the next epoch too: a load straight to LDS, a write, or a read that may still be under
 way. Atomics are left out. A store that puts the bytes that are there already changes nothing and is no race: compilers
 let several waves store the same value.
+
+`lds-latency` is one case of it, told apart: a read that was not waited for before the barrier, and after it a load from
+memory straight into those bytes by another wave. Nothing orders them, but memory takes longer than LDS needs for what
+it was asked before; some of aiter's f4gemm kernels count on that (S_WAITCNT LGKMCNT(5) before their barrier).
 """
 
 from dataclasses import dataclass
@@ -49,6 +53,7 @@ class _Marks:
     def __init__(self, batch: Batch, cell: int) -> None:
         cells = -(-batch.groups * batch.lds_stride // cell) + 16
         self.wrote, self.read = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+        self.late = np.zeros(cells, np.int64)  # reads that were under way at the barrier
         self.epoch = np.ones(batch.groups, np.int64)
         self.counters = Counters(batch.groups * batch.waves_per_group)
         self.open: list[_Open] = []
@@ -59,6 +64,11 @@ class _Marks:
 
 
 class LdsRacesCheck(Check):
+    """`names`: which of the two are reported."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+
     def begin(self, run: Run) -> None:
         self.run = run
         self.instructions: list[Instruction] = []
@@ -107,7 +117,7 @@ class LdsRacesCheck(Check):
                 if entry.kind == "store":
                     marks.wrote[cells] = keys
                 else:
-                    _note_readers(marks.read, cells, keys)
+                    _note_readers(marks.late, cells, keys)
 
     def _keys(
         self, marks: _Marks, slot: NDArray[np.int64], group: NDArray[np.int64], number: int, batch: Batch
@@ -130,7 +140,7 @@ class LdsRacesCheck(Check):
         clash = _differ(written, keys) & on
         if access.kind == "load":
             if clash.any():
-                self._report(inst, cohort, access, clash, written, "read", "written")
+                self._report("lds-races", inst, cohort, access, clash, written, "read", "written")
             lanes = access.mask
             _note_readers(marks.read, cells[lanes], np.broadcast_to(keys[..., 0], lanes.shape)[lanes][:, None])
         else:
@@ -145,8 +155,12 @@ class LdsRacesCheck(Check):
         self, inst: Instruction, cohort: Cohort, access: Access, marks: _Marks,
         cells: Any, keys: Any, written: Any, clash: Any, on: Any,
     ) -> None:  # fmt: skip
-        reads = marks.read[cells]
-        raced = _differ(reads, keys) & on
+        reads, late = marks.read[cells], marks.late[cells]
+        raced, under_way = _differ(reads, keys) & on, _differ(late, keys) & on
+        if inst.encoding == "DS":
+            raced, reads = raced | under_way, np.where(under_way, late, reads)
+        elif under_way.any():
+            self._report("lds-latency", inst, cohort, access, under_way, late, "written", "read")
         lanes = access.mask
         mine = np.broadcast_to(keys, cells.shape)
         flat, own = cells[lanes], mine[lanes]
@@ -167,15 +181,17 @@ class LdsRacesCheck(Check):
                 kept = data.reshape(cells.size, -1)[winner[cells]]
                 together &= (kept != data).any(axis=-1)
         if raced.any():
-            self._report(inst, cohort, access, raced, reads, "written", "read")
+            self._report("lds-races", inst, cohort, access, raced, reads, "written", "read")
         elif clash.any():
-            self._report(inst, cohort, access, clash, written, "written", "written")
+            self._report("lds-races", inst, cohort, access, clash, written, "written", "written")
         elif together.any():
-            self._report(inst, cohort, access, together, marks.wrote[cells], "written", "written")
+            self._report("lds-races", inst, cohort, access, together, marks.wrote[cells], "written", "written")
 
     def _report(
-        self, inst: Instruction, cohort: Cohort, access: Access, hits: Any, marks: Any, how: str, other: str
+        self, check: str, inst: Instruction, cohort: Cohort, access: Access, hits: Any, marks: Any, how: str, other: str
     ) -> None:
+        if check not in self.names:
+            return
         row, lane = first_lane(hits.any(axis=-1))
         span = int(hits[row, lane].argmax())
         mark = int(marks[row, lane, span])
@@ -183,7 +199,7 @@ class LdsRacesCheck(Check):
         first = self.instructions[mark & (1 << _INST_BITS) - 1]
         who = "several waves" if wave == _SEVERAL - 1 else f"wave {wave} of the workgroup"
         self.run.report(
-            "lds-races",
+            check,
             inst,
             f"LDS that one wave has {other} must be {how} by another after a barrier that the access was waited for "
             f"at, not in the same epoch as `{first.text}` at pc {first.pc:#x} of {who}",
