@@ -11,6 +11,7 @@ import numpy as np
 
 from mxassay.gfx950.floating import canonical
 from mxassay.gfx950.instruction import Instruction
+from mxassay.gfx950.moderegister import limited
 from mxassay.gfx950.operands import TYPES, Read, destination, mask_destination, mask_source, source
 from mxassay.gfx950.registry import Build, Context, Fidelity, Step, define
 from mxassay.gfx950.wave import Cohort
@@ -96,7 +97,10 @@ def _builder(
 
         if isinstance(applied, np.ufunc) and out in _DIRECT and _plain(inst, context):
             return _direct(applied, reads, inst, out)
-        return _general(applied, reads, destination(inst, out, context, keep=keep, moves=moves))
+        write = destination(inst, out, context, keep=keep, moves=moves)
+        if out == "f16" and not moves:
+            return _half(applied, reads, write)
+        return _general(applied, reads, write)
 
     return build
 
@@ -140,6 +144,16 @@ def _direct(function: np.ufunc, reads: list[Read], inst: Instruction, out: str) 
             np.copyto(register, canonical(value) if floats else value, where=wv.mask)
 
     return step2
+
+
+def _half(function: Callable[..., Any], reads: list[Read], write: Callable[[Cohort, Any], None]) -> Step:
+    """float16 results, which MODE.FP16_OVFL may keep finite."""
+
+    def step(wv: Cohort) -> None:
+        operands = [read(wv) for read in reads]
+        write(wv, limited(wv, function(*operands), operands))
+
+    return step
 
 
 def _general(function: Callable[..., Any], reads: list[Read], write: Callable[[Cohort, Any], None]) -> Step:

@@ -16,7 +16,7 @@ from mxassay.gfx950.operands import TYPES, Read, Write, raw
 from mxassay.gfx950.registry import Context
 from mxassay.gfx950.wave import Cohort
 
-__all__ = ["pair_destination", "pair_old", "pair_source", "selects"]
+__all__ = ["constant_halves", "pair_destination", "pair_old", "pair_source", "selects"]
 
 
 def selects(inst: Instruction, slot: int) -> tuple[int, int]:
@@ -27,7 +27,7 @@ def selects(inst: Instruction, slot: int) -> tuple[int, int]:
     return inst["op_sel"] >> slot & 1, high
 
 
-def _constant(operand: Operand, kind: str) -> NDArray[np.uint16]:
+def constant_halves(operand: Operand, kind: str) -> NDArray[np.uint16]:
     """An inline constant's 32 bits as two halves: integers sign-extended; floats a float16 (or bfloat16) with zero
     above it in float instructions, a float32 in integer ones."""
     value = operand.value
@@ -66,7 +66,7 @@ def pair_source(inst: Instruction, slot: int, kind: str, context: Context) -> Re
     if any(flips) and kind[0] in "ui":
         context.refuse(inst, f"a float modifier on the packed {kind} operand {operand}")
     if operand.file in ("int", "float"):
-        fixed = (_constant(operand, kind)[[low, high]] ^ np.array(flips, np.uint16)).view(dtype)
+        fixed = (constant_halves(operand, kind)[[low, high]] ^ np.array(flips, np.uint16)).view(dtype)
         return lambda wv: fixed
     if operand.file == "literal":
         literal = np.array([operand.value], np.uint32).view(np.uint16)[[low, high]].view(dtype)

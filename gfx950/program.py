@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from mxassay.gfx950.decode import Program, UndecodableError
 from mxassay.gfx950.indexing import indexed, mode_after
 from mxassay.gfx950.instruction import Instruction
+from mxassay.gfx950.moderegister import context_after
 from mxassay.gfx950.registry import Context, End, Step, lookup
 from mxassay.gfx950.wave import Cohort
 
@@ -54,6 +55,7 @@ class Threaded:
         steps: list[Step] = []
         length, at = 0, pc
         moving = 0  # which operands S_SET_GPR_IDX_ON shifts
+        context = self.context  # as S_SETREG_IMM32_B32 changes it
         while True:
             try:
                 inst = self.program.at(at)
@@ -63,11 +65,13 @@ class Threaded:
             if known is None:
                 self.context.refuse(inst, "no semantics")
             length += 1
-            made = indexed(inst, moving, known.build, self.context) if moving else None
-            made = made or known.build(inst, self.context)
-            moving = mode_after(inst, moving)
+            made = indexed(inst, moving, known.build, context) if moving else None
+            made = made or known.build(inst, context)
+            moving, context = mode_after(inst, moving), context_after(inst, context)
             if moving and (known.ends or inst.next_pc in self.leaders):
                 self.context.refuse(inst, "register indexing that is on across a branch or its target")
+            if context != self.context and (known.ends or inst.next_pc in self.leaders):
+                self.context.refuse(inst, "a changed MODE that holds across a branch or its target")
             if known.ends:
                 assert made is not None
                 end: End = made  # type: ignore[assignment]

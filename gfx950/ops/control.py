@@ -35,8 +35,8 @@ def _nothing(inst: Instruction, context: Context) -> Step | None:
 # Every memory operation completes at once, and stalls and priorities don't show: declared.
 define(
     ("s_nop", "s_waitcnt", "s_sleep", "s_setprio", "s_icache_inv", "s_dcache_inv", "s_dcache_wb",
-     "s_sethalt", "s_ttracedata", "s_incperflevel", "s_decperflevel", "v_nop", "buffer_wbl2", "buffer_inv",
-     "s_dcache_inv_vol", "s_dcache_wb_vol", "v_clrexcp", "s_sendmsg"),
+     "s_ttracedata", "s_incperflevel", "s_decperflevel", "v_nop", "buffer_wbl2", "buffer_inv",
+     "s_dcache_inv_vol", "s_dcache_wb_vol", "v_clrexcp", "s_sendmsg", "s_wakeup"),
     _nothing, INFERRED, "AMD CDNA4 ISA; no effect on memory that is in order",
 )  # fmt: skip
 
@@ -110,3 +110,36 @@ def _swap_pc(inst: Instruction, context: Context) -> End:
         return target
 
     return end
+
+
+@semantics("s_call_b64", fidelity=CERTAIN, source="AMD CDNA4 ISA, S_CALL_B64", ends=True)
+def _call(inst: Instruction, context: Context) -> End:
+    write = scalar_destination(inst.dst[0], "u64", inst, context)
+    target, back = inst.target, np.uint64(inst.next_pc + context.code_base)
+
+    def end(wv: Cohort) -> Outcome:
+        write(wv, back)
+        return target
+
+    return end
+
+
+def _never_taken(inst: Instruction, context: Context) -> End:
+    following = inst.next_pc
+    return lambda wv: following
+
+
+define(
+    ("s_cbranch_cdbgsys", "s_cbranch_cdbguser", "s_cbranch_cdbgsys_or_user", "s_cbranch_cdbgsys_and_user"),
+    _never_taken, INFERRED, "AMD CDNA4 ISA, S_CBRANCH_CDBGSYS; no debugger sets its conditions", ends=True,
+)  # fmt: skip
+
+
+def _halts(inst: Instruction, context: Context) -> Step | None:
+    if inst["simm16"] & 1:
+        context.refuse(inst, "a wave that halts until the host resumes it")
+    return None
+
+
+define(("s_sethalt", "s_setkill"), _halts, INFERRED, "AMD CDNA4 ISA, S_SETHALT, S_SETKILL")
+define("s_endpgm_saved", _end_program, INFERRED, "AMD CDNA4 ISA, S_ENDPGM_SAVED: an end too", ends=True)

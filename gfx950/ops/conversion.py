@@ -5,8 +5,13 @@ from typing import Any
 import numpy as np
 
 from mxassay.gfx950.floating import bf16_to_f32, f32_to_bf16, form_of, quiet
+from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.lanewise import lanewise
-from mxassay.gfx950.registry import CERTAIN, INFERRED, UNKNOWN
+from mxassay.gfx950.moderegister import limited
+from mxassay.gfx950.operands import source
+from mxassay.gfx950.pairs import pair_destination
+from mxassay.gfx950.registry import CERTAIN, INFERRED, UNKNOWN, Context, Step, semantics
+from mxassay.gfx950.wave import Cohort
 
 _ISA = "AMD CDNA4 ISA, V_CVT_*"
 U16, U32, I32 = np.uint16, np.uint32, np.int32
@@ -88,7 +93,6 @@ def _toward_zero(x: Any) -> Any:
 
 
 lanewise("f32 f32 -> u32", {"v_cvt_pk_bf16_f32": lambda a, b: _pack(f32_to_bf16(a), f32_to_bf16(b))}, CERTAIN, _ISA)
-lanewise("f32 f32 -> u32", {"v_cvt_pk_f16_f32": _bits16(_to_float(F16))}, CERTAIN, _ISA)
 lanewise("f32 f32 -> u32", {"v_cvt_pkrtz_f16_f32": _bits16(_toward_zero)}, CERTAIN, _ISA)
 lanewise(
     "u32 u32 -> u32",
@@ -102,6 +106,19 @@ lanewise(
     CERTAIN,
     "AMD CDNA4 ISA, V_CVT_PK_I16_I32; saturation: LLVM test combine-short-clamp.ll",
 )
+
+
+@semantics("v_cvt_pk_f16_f32", fidelity=CERTAIN, source="AMD CDNA4 ISA, V_CVT_PK_F16_F32")
+def _pack_halves(inst: Instruction, context: Context) -> Step:
+    first, second = (source(inst, slot, "f32", context) for slot in (0, 1))
+    write, convert = pair_destination(inst, "f16", context), _to_float(F16)
+
+    def step(wv: Cohort) -> None:
+        low, high = first(wv), second(wv)
+        halves = [limited(wv, convert(x), [x, x]) for x in (low, high)]
+        write(wv, np.stack(np.broadcast_arrays(*halves), axis=-1))
+
+    return step
 
 
 def _normalised(scale: int, dtype: Any) -> Any:

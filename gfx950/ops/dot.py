@@ -8,8 +8,9 @@ import numpy as np
 from mxassay.gfx950.floating import bf16_to_f32, canonical, clamped, fma_f32
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.lanewise import reads_of
+from mxassay.gfx950.moderegister import limited
 from mxassay.gfx950.operands import Read, destination, raw, source
-from mxassay.gfx950.pairs import pair_source
+from mxassay.gfx950.pairs import constant_halves, pair_source
 from mxassay.gfx950.registry import CERTAIN, INFERRED, Build, Context, Step, define
 from mxassay.gfx950.wave import Cohort
 
@@ -110,16 +111,25 @@ for (_count, _out, _in), _make in _INTEGERS.items():
         )  # fmt: skip
 
 
+def _half_of(word: Read, place: int) -> Read:
+    return lambda wv: (word(wv) >> np.uint32(16 * place)).astype(np.uint16).view(np.float16).astype(F32)
+
+
+def _fixed(value: Any) -> Read:
+    return lambda wv: value
+
+
 def _mixed_source(inst: Instruction, slot: int, context: Context) -> Read:
     """A float32, or with OP_SEL_HI the half that OP_SEL names; NEG_HI is ABS here, taken before NEG."""
     operand = inst.src[slot]
     half = inst["op_sel_hi2"] if slot == 2 else inst["op_sel_hi"] >> slot & 1
     absolute, negated = inst["neg_hi"] >> slot & 1, inst["neg"] >> slot & 1
     if half:
+        place = inst["op_sel"] >> slot & 1
+        read = _half_of(raw(operand, inst, context), place)
         if not operand.is_register:
-            context.refuse(inst, "a constant as a float16 of a mixed operation")
-        word, place = raw(operand, inst, context), inst["op_sel"] >> slot & 1
-        read: Read = lambda wv: (word(wv) >> np.uint32(16 * place)).astype(np.uint16).view(np.float16).astype(F32)  # noqa: E731
+            fixed = constant_halves(operand, "f16").view(np.float16)[place].astype(F32)
+            read = _fixed(fixed)
     else:
         read = source(inst, slot, "f32", context)
     if not (absolute or negated):
@@ -144,7 +154,8 @@ def _mixed(part: int | None) -> Build:
         index = inst.dst[0].index
 
         def step(wv: Cohort) -> None:
-            value = canonical(fma_f32(a(wv), b(wv), c(wv)).astype(np.float16))
+            operands = [read(wv) for read in (a, b, c)]
+            value = canonical(limited(wv, fma_f32(*operands).astype(np.float16), operands))
             if inst["clamp"]:
                 value = clamped(value, context.mode.dx10_clamp)
             halves = wv.v[index].view(np.float16).reshape(wv.count, 64, 2)[..., part]

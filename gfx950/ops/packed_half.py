@@ -9,6 +9,7 @@ import numpy as np
 from mxassay.gfx950.extremes import maximum, minimum, propagating_maximum3, propagating_minimum3
 from mxassay.gfx950.fused import fma_f16
 from mxassay.gfx950.instruction import Instruction
+from mxassay.gfx950.moderegister import limited
 from mxassay.gfx950.operands import TYPES, Read, Write
 from mxassay.gfx950.pairs import pair_destination, pair_old, pair_source
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define
@@ -44,9 +45,21 @@ def _builder(function: Callable[..., Any], kinds: list[str], out: str, modal: bo
             applied = _saturating(function, out)
         elif isinstance(function, np.ufunc) and out[0] != "f" and "_" not in inst.encoding:
             return _direct(function, reads, write, inst.dst[0].index, out)
+        elif out == "f16" and not modal:
+            return _half(applied, reads, write)
         return lambda wv: write(wv, applied(*(read(wv) for read in reads)))
 
     return build
+
+
+def _half(function: Callable[..., Any], reads: list[Read], write: Write) -> Step:
+    """float16 results, which MODE.FP16_OVFL may keep finite."""
+
+    def step(wv: Cohort) -> None:
+        operands = [read(wv) for read in reads]
+        write(wv, limited(wv, function(*operands), operands))
+
+    return step
 
 
 def _direct(function: np.ufunc, reads: list[Read], write: Write, index: int, out: str) -> Step:
