@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mxassay.gfx950.floating import bf16_to_f32
 
-__all__ = ["BF6", "BF8", "FP4", "FP6", "FP8", "NarrowFloat", "decoded", "encoded"]
+__all__ = ["BF6", "BF8", "FP4", "FP6", "FP8", "NarrowFloat", "decoded", "encoded", "encoded_stochastically"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,10 @@ class NarrowFloat:
 
     @property
     def nan_code(self) -> int:
-        """The code of the positive NaN; the largest value's where there is none."""
-        return (1 << self.bits - 1) - 1
+        """The code of the positive NaN, the quiet one (AMD amd_hip_ocp_host.hpp); the largest value's where there is
+        none."""
+        ones = (1 << self.bits - 1) - 1
+        return ones ^ (1 << self.mantissa - 1) - 1 if self.infinite else ones
 
     @property
     def infinity_code(self) -> int:
@@ -89,16 +91,16 @@ def _codes(form: NarrowFloat, saturate: bool) -> NDArray[np.uint8]:
     code = (exponent - (1 - form.bias) << form.mantissa) + steps
     beyond = code > form.top_code
     code[beyond] = form.top_code if saturate else form.infinity_code
-    code[np.isinf(value)] = form.infinity_code
+    code[np.isinf(value)] = form.top_code if saturate and form.infinite else form.infinity_code
     code[np.isnan(value)] = form.nan_code
     signed: NDArray[np.uint8] = (code | np.arange(1 << 16) >> 15 << form.bits - 1).astype(np.uint8)
     return signed
 
 
 def encoded(form: NarrowFloat, x: NDArray[np.float32], saturate: bool) -> NDArray[np.uint8]:
-    """float32 to codes: nearest, ties to even, exact for every input. NaN and infinities as `NarrowFloat` has them.
+    """float32 to codes: nearest, ties to even, exact for every input.
 
-    `saturate`: finite values beyond the largest become it; else what stands for an infinity.
+    `saturate`: values beyond the largest become it, infinities too (but NaN in E4M3); else what stands for an infinity.
 
     >>> encoded(FP4, np.array([0.25, 0.75, -9.0], np.float32), saturate=True).tolist()
     [0, 2, 15]
@@ -106,4 +108,30 @@ def encoded(form: NarrowFloat, x: NDArray[np.float32], saturate: bool) -> NDArra
     bits = np.ascontiguousarray(x).view(np.uint32)
     high: Any = (bits >> np.uint32(16)).astype(np.uint16) | ((bits & np.uint32(0xFFFF)) != 0)
     codes: NDArray[np.uint8] = _codes(form, saturate).take(high)
+    return codes
+
+
+def encoded_stochastically(
+    form: NarrowFloat, x: NDArray[np.float64], random: NDArray[np.uint32], kept: int, saturate: bool
+) -> NDArray[np.uint8]:
+    """float64 to codes: toward zero after adding random bits below the last kept one (AMD amd_hip_ocp_host.hpp).
+
+    `kept` bits of the source's mantissa take part: that many less the format's are the random number's top bits.
+
+    >>> encoded_stochastically(FP4, np.array([1.25]), np.array([1 << 31], np.uint32), 23, True).tolist()
+    [3]
+    """
+    fine = kept - form.mantissa
+    magnitude = np.abs(x)
+    finite = np.isfinite(magnitude)
+    ordinary = np.where(finite, magnitude, 1.0)
+    exponent = np.maximum(np.frexp(ordinary)[1] - 1, 1 - form.bias)
+    exponent = np.where(ordinary == 0, 1 - form.bias, exponent)
+    steps = np.floor(np.ldexp(ordinary, form.mantissa - exponent + fine)) + (random >> np.uint32(32 - fine))
+    whole = np.floor(np.ldexp(steps, -fine)).astype(np.int64)
+    code = (exponent - (1 - form.bias) << form.mantissa) + np.where(ordinary == 0, 0, whole)
+    infinite = form.top_code if saturate and form.infinite else form.infinity_code
+    code = np.where(code > form.top_code, form.top_code if saturate else form.infinity_code, code)
+    code = np.where(finite, code, np.where(np.isnan(x), form.nan_code, infinite))
+    codes: NDArray[np.uint8] = (code | np.signbit(x).astype(np.int64) << form.bits - 1).astype(np.uint8)
     return codes

@@ -1,5 +1,7 @@
-"""Scalar loads. Source: AMD CDNA4 ISA, "Scalar memory operations". Scalar stores and atomics, which no compiler emits for
-gfx950, stay unknown."""
+"""Scalar loads. Source: AMD CDNA4 ISA, "Scalar memory operations".
+
+Scalar stores and atomics, which no compiler emits for gfx950, stay unknown.
+"""
 
 from collections.abc import Callable
 
