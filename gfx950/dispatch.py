@@ -19,6 +19,7 @@ from mxassay.gfx950.descriptor import Descriptor
 from mxassay.gfx950.machine import Counts, Machine
 from mxassay.gfx950.memory import AddressSpace
 from mxassay.gfx950.observe import Launch, Observer
+from mxassay.gfx950.pins import Pins
 from mxassay.gfx950.program import Threaded
 from mxassay.gfx950.registry import Context, Mode
 from mxassay.gfx950.wave import Cohort
@@ -40,7 +41,8 @@ class Options:
     counts as endless. `observer`: who watches; None costs nothing.
 
     `accumulation`: how matrix instructions add up, one of `accumulate.MODELS`. `compare_accumulation`: run all of them
-    and count the results that depend on the choice, in `Counts.matrix_results` (slow).
+    and count the results that depend on the choice, in `Counts.matrix_results` (slow). `pins`: behaviours of a real
+    card in place of declared policies.
     """
 
     fill: int = 0
@@ -49,6 +51,7 @@ class Options:
     observer: Observer | None = None
     accumulation: str = "exact"
     compare_accumulation: bool = False
+    pins: Pins | None = None
 
 
 @dataclass
@@ -61,7 +64,7 @@ class Kernel:
     code_object: CodeObject
     name: str | None = None
     code: KernelCode = field(init=False)
-    _threaded: dict[tuple[int, str, bool], Threaded] = field(init=False, default_factory=dict)
+    _threaded: dict[tuple[int, str, bool, Pins | None], Threaded] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.code = self.code_object.kernel(self.name)
@@ -80,12 +83,12 @@ class Kernel:
     def threaded(self, options: Options) -> Threaded:
         """The kernel's steps for these options, with the observer woven in."""
         observer = options.observer
-        key = (id(observer), options.accumulation, options.compare_accumulation)
+        key = (id(observer), options.accumulation, options.compare_accumulation, options.pins)
         found = self._threaded.get(key)
         if found is None or found.context.observer is not observer:
             context = Context(
                 self.code.name, Mode.of(self.code.descriptor), observer, CODE_BASE, options.accumulation,
-                Differences() if options.compare_accumulation else None,
+                Differences() if options.compare_accumulation else None, options.pins,
             )  # fmt: skip
             found = self._threaded[key] = Threaded(self.program, self.code.entry, self.code.code_size, context)
         return found

@@ -17,6 +17,7 @@ from mxassay.gfx950.descriptor import Descriptor
 from mxassay.gfx950.faults import UnsupportedInstruction
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.observe import Observer
+from mxassay.gfx950.pins import Pins
 from mxassay.gfx950.wave import Cohort
 
 __all__ = [
@@ -70,7 +71,8 @@ class Mode:
 @dataclass(frozen=True)
 class Context:
     """What a step may know when it is built: the kernel's name, its modes, who watches, where its code lies, and how
-    matrix instructions add up (`accumulation`; `differences`, if given, counts results that depend on that)."""
+    matrix instructions add up (`accumulation`; `differences`, if given, counts results that depend on that), and what a
+    real card's answers have `pins` for."""
 
     kernel: str = "?"
     mode: Mode = field(default_factory=Mode)
@@ -78,6 +80,7 @@ class Context:
     code_base: int = 0
     accumulation: str = "exact"
     differences: Differences | None = None
+    pins: Pins | None = None
 
     def refuse(self, instruction: Instruction, why: str) -> NoReturn:
         raise UnsupportedInstruction(instruction, self.kernel, why)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mxassay.gfx950.floating import bf16_to_f32
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.operands import Read, source
+from mxassay.gfx950.pins import Pins
 from mxassay.gfx950.registry import INFERRED, Build, Context, Step, define
 from mxassay.gfx950.wave import Cohort
 
@@ -73,6 +74,9 @@ def _pack(kind: str) -> Build:
         shift = np.uint32(8 * (inst["op_sel"] >> 2 & 3))
         others = np.uint32(~(0xFF << int(shift)) & 0xFFFFFFFF)
 
+        if context.pins is not None:
+            return _pinned(context.pins, pair, scale, index, shift)
+
         def step(wv: Cohort) -> None:
             factor = _reciprocal(scale(wv))
             low, high = (encode_e2m1(_scaled(value, factor)) for value in pair(wv))
@@ -87,6 +91,26 @@ def _pack(kind: str) -> Build:
         return step
 
     return build
+
+
+def _pinned(pins: Pins, pair: Read, scale: Read, index: int, shift: np.uint32) -> Step:
+    """The same with a real card's behaviours; a byte with an element that is left alone is left alone."""
+    others = np.uint32(~(0xFF << int(shift)) & 0xFFFFFFFF)
+
+    def step(wv: Cohort) -> None:
+        exponent = (scale(wv) >> np.uint32(23) & np.uint32(0xFF)).astype(np.int64)
+        low, high = (pins.fp4(value, exponent, _by_rule) for value in pair(wv))
+        byte = ((low & 15) | (high & 15) << 4).astype(np.uint8).astype(np.uint32) << shift
+        register = wv.v[index]
+        np.copyto(register, register & others | byte, where=wv.mask & (low >= 0) & (high >= 0))
+
+    return step
+
+
+def _by_rule(x: Any, exponent: Any) -> NDArray[np.uint8]:
+    """The rule for finite values and scale bytes 1 to 254, taken beyond them."""
+    value = np.ldexp(x.astype(np.float64), 127 - exponent)
+    return encode_e2m1(np.clip(value, -8.0, 8.0).astype(np.float32))
 
 
 def _pairs(inst: Instruction, kind: str, context: Context) -> Read:

@@ -16,10 +16,11 @@ from mxassay.gfx950.probe.asking import (
 )
 from mxassay.gfx950.probe.cards import Card, EmulatedCard
 from mxassay.gfx950.probe.hip import HipCard, HipError, why_no_card
+from mxassay.gfx950.probe.pinning import Pinned, pins_of
 from mxassay.gfx950.probe.question import Program, Question
 from mxassay.gfx950.probe.record import Answer, Record
 
 __all__ = [
-    "QUESTIONS", "Answer", "Card", "Difference", "EmulatedCard", "HipCard", "HipError", "Program", "Question", "Record",
-    "ask", "code_object", "compare", "contradictions", "hypotheses", "why_no_card",
+    "QUESTIONS", "Answer", "Card", "Difference", "EmulatedCard", "HipCard", "HipError", "Pinned", "Program", "Question",
+    "Record", "ask", "code_object", "compare", "contradictions", "hypotheses", "pins_of", "why_no_card",
 ]  # fmt: skip
