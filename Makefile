@@ -9,8 +9,9 @@ STAMP := $(VENV)/installed
 check: $(STAMP)  ## the verdict on our own kernel, on this machine's CPU
 	$(BIN)/mxassay check
 
-test: $(STAMP)  ## all tests
+test: $(STAMP)  ## all tests; those of the kernels twice, on the emulated card and on Triton's interpreter
 	$(BIN)/python -m pytest -n auto
+	MXASSAY_DEVICE=interpreter $(BIN)/python -m pytest -n auto tests/optimized
 
 lint: $(STAMP)  ## style
 	$(BIN)/ruff check .

@@ -1,7 +1,7 @@
 """Where the kernels of these tests run, and the inputs they get.
 
-MXASSAY_DEVICE picks the device: `interpreter` (the default), `emulated` or `cuda`. It must be settled before Triton is
-imported, so these tests want a pytest process in which no other test has imported Triton in another mode.
+MXASSAY_DEVICE picks the device: `emulated` (the default), `interpreter` or `cuda`. The interpreter must be settled before
+Triton is imported, so it wants a pytest process of its own: `MXASSAY_DEVICE=interpreter pytest tests/optimized`.
 """
 
 import os
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-DEVICE = os.environ.get("MXASSAY_DEVICE", "interpreter")
+DEVICE = os.environ.get("MXASSAY_DEVICE", "emulated")
 if DEVICE == "interpreter":
     os.environ["TRITON_INTERPRET"] = "1"
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
@@ -34,18 +34,24 @@ class Case:
     expected: torch.Tensor
 
 
-@pytest.fixture(scope="session", autouse=True)
-def device():
-    """The torch device of the inputs, with the chosen Triton driver active."""
-    if DEVICE == "cuda":
-        return torch.device("cuda")
-    if DEVICE == "emulated":
-        from mxassay.gfx950 import activate
-
-        activate()
-    elif DEVICE != "interpreter":
+@pytest.fixture(scope="module", autouse=True)
+def _driver():
+    """The chosen Triton driver, active while this module's tests run."""
+    if DEVICE not in ("interpreter", "emulated", "cuda"):
         raise pytest.UsageError(f"MXASSAY_DEVICE must be interpreter, emulated or cuda, not {DEVICE}")
-    return torch.device("cpu")
+    if DEVICE != "emulated":
+        yield
+        return
+    from mxassay.gfx950 import emulated
+
+    with emulated():
+        yield
+
+
+@pytest.fixture(scope="session")
+def device():
+    """The torch device of the inputs."""
+    return torch.device("cuda" if DEVICE == "cuda" else "cpu")
 
 
 @pytest.fixture(scope="session")
