@@ -34,7 +34,7 @@ def _file(wv: Cohort, operand: Operand) -> Lanes:
 
 def _plain_only(inst: Instruction, context: Context, selects: int) -> None:
     if inst["neg"] or inst["abs"] or inst["clamp"] or inst["omod"] or inst["op_sel"] & ~selects:
-        context.refuse(inst, "a modifier on a conversion of narrow formats")
+        context.refuse(inst, "a modifier on a scaled conversion")
 
 
 def _split(word: Lanes, kind: str) -> list[Lanes]:
@@ -135,7 +135,7 @@ def _narrowing(
         if scaled:
             _plain_only(inst, context, {8: 12, 16: 8}.get(width, 0))
         elif inst["clamp"] or inst["omod"]:
-            context.refuse(inst, "a modifier on the result of a conversion to 8 bits")
+            context.refuse(inst, "CLAMP or OMOD of a conversion to 8 bits")
         reads = [_wide(inst, slot, kind, count, context) for slot, count in enumerate(counts)]
         after = len(counts)
         seed = source(inst, after, "u32", context) if stochastic else None
@@ -206,7 +206,7 @@ def _widening(form: NarrowFloat, kind: str, count: int, *, scaled: bool) -> Buil
         if scaled:
             _plain_only(inst, context, {8: 3, 16: 1}.get(width, 0) | (8 if (kind, count) == ("f16", 1) else 0))
         elif inst["clamp"] or inst["omod"] or inst["neg"] or inst["abs"] or inst["src0_neg"] or inst["src0_abs"]:
-            context.refuse(inst, "a modifier on a conversion from 8 bits")
+            context.refuse(inst, "CLAMP or another modifier on a conversion from 8 bits")
         operand, target = inst.src[0], inst.dst[0]
         words = [raw(operand, inst, context, word) for word in range(-(-width // 32))]
         exponent = _exponent(inst, 1, context) if scaled else None

@@ -24,6 +24,12 @@ PK_MOV = (
     "D0[31 : 0] = tmp0.u32; D0[63 : 32] = tmp1.u32"
 )
 
+SCALED_F16 = (
+    "scale = 32'U(exponent(S1.f32)); srcbyte = OPSEL[1 : 0].i32 * 8; "
+    "src = VGPR[laneId][SRC0.u32][srcbyte + 7 : srcbyte].{form}; tmp = {form}_to_f16_scale(src, scale.u8); "
+    "dstword = OPSEL[3].i32 * 16; VGPR[laneId][VDST.u32][dstword + 15 : dstword].f16 = tmp"
+)
+
 # op name without its encoding suffix -> (text, why)
 ERRATA = {
     **{
@@ -53,6 +59,14 @@ ERRATA = {
             "1 / sqrt(x) in the text rounds twice; one instruction has one result",
         )
         for f in ("f16", "f32", "f64")
+    },
+    **{
+        f"V_CVT_SCALEF32_F16_{form.upper()}": (
+            SCALED_F16.format(form=form),
+            "the text writes 32 bits and then says in a comment that OPSEL[3] picks the half; LLVM ties the other half "
+            "to the old value (llvm.amdgcn.cvt.scalef32.f16.fp8 takes it as an operand)",
+        )
+        for form in ("fp8", "bf8")
     },
     "V_PK_MOV_B32": (
         PK_MOV,
