@@ -62,6 +62,8 @@ def wide(bits: int, width: int) -> Value:
 def encoded_op_sel(form: Form, variant: Variant) -> int:
     """OP_SEL as the encoding holds it: assembly lists the sources' bits, then the destination's, which is bit 3."""
     count = len(form.sources)
+    if form.name.startswith("V_CVT_SCALEF32_F16_"):  # LLVM takes three bits here and drops a fourth
+        return variant.op_sel & 3 | (variant.op_sel >> 2 & 1) << 3
     if form.encoding != "VOP3" or form.name.startswith("V_CVT_SCALEF32") or count >= 3:
         return variant.op_sel
     return variant.op_sel & (1 << count) - 1 | variant.op_sel >> count << 3

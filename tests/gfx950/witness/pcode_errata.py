@@ -63,8 +63,7 @@ ERRATA = {
     **{
         f"V_CVT_SCALEF32_F16_{form.upper()}": (
             SCALED_F16.format(form=form),
-            "the text writes 32 bits and then says in a comment that OPSEL[3] picks the half; LLVM ties the other half "
-            "to the old value (llvm.amdgcn.cvt.scalef32.f16.fp8 takes it as an operand)",
+            "the text writes 32 bits, but says beside it that OPSEL[3] picks the half; LLVM keeps the other half",
         )
         for form in ("fp8", "bf8")
     },
