@@ -19,7 +19,7 @@ from mxassay.gfx950.operands import constant
 from mxassay.gfx950.registry import CERTAIN, INFERRED, Build, Context, Step, define
 from mxassay.gfx950.wave import Cohort
 
-__all__ = ["accumulator", "registers_of"]
+__all__ = ["GROUPS", "accumulator", "integers", "registers_of"]
 
 Words = NDArray[np.uint32]
 _CHUNK = 64  # waves a time: their operands as float64 stay inside a core's second-level cache
@@ -88,7 +88,7 @@ def _multiply(
     inst: Instruction, kind: str, element_a: Element, element_b: Element, shape: Shape, context: Context
 ) -> Multiply:
     if kind == "i8":
-        return lambda a, b, c: _integers(a, b) + shape.results_of(c, np.int32)
+        return lambda a, b, c: integers(a, b) + shape.results_of(c, np.int32)
     if kind == "f64":
         # BLGP stands for NEG here (LLVM SIInstrInfo, F64 MFMA; AMD CDNA3 ISA, "VOP3P-MAI").
         signs = [-1.0 if inst["blgp"] >> slot & 1 else 1.0 for slot in range(3)]
@@ -96,15 +96,15 @@ def _multiply(
     if kind == "f32":
         return lambda a, b, c: sequential(a, b, shape.results_of(c, np.float32))
     add = accumulation(context.accumulation, context.differences)
-    groups = Groups(*_GROUPS[element_a.bits], (element_a.least, element_b.least))
+    groups = Groups(*GROUPS[element_a.bits], (element_a.least, element_b.least))
     return lambda a, b, c: add(a, b, shape.results_of(c, np.float32), groups)
 
 
 # MMA-Sim, CDNA3: 8 products of 16-bit floats a group, 16 of FP8 or BF8, even and odd k apart.
-_GROUPS = {16: (8, False), 8: (16, True)}
+GROUPS = {16: (8, False), 8: (16, True)}
 
 
-def _integers(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.int32]:
+def integers(a: NDArray[np.floating], b: NDArray[np.floating]) -> NDArray[np.int32]:
     """Exact: at most 64 products below 2^14 in magnitude, in float32."""
     products: NDArray[np.int32] = np.matmul(a, b.transpose(0, 2, 1)).astype(np.int32)
     return products
