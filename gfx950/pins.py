@@ -41,15 +41,7 @@ def _unsigned_zero(x: Any, e: Any, rule: Callable[[Any, Any], Any]) -> Any:
     return np.where(code == 8, 0, code)
 
 
-def _scale_of_zero(x: Any, e: Any, rule: Callable[[Any, Any], Any]) -> Any:
-    return np.where(x != 0, 7, 0) + _sign(x)
-
-
 _FP4: Mapping[str, tuple[Where, Mapping[str, Codes]]] = {
-    "cvt.fp4.denormal": (
-        lambda x, e: (np.abs(x) < np.float32(2.0**-126)) & (x != 0),
-        {"kept": _RULE, "flushed with the sign": _SIGNED_ZERO, "flushed to plus zero": _PLUS_ZERO},
-    ),
     "cvt.fp4.negative_zero": (
         lambda x, e: np.signbit(x) & ~np.isnan(x),
         {
@@ -57,6 +49,10 @@ _FP4: Mapping[str, tuple[Where, Mapping[str, Codes]]] = {
             "zero is always plus": _unsigned_zero,
             "an exact -0 becomes plus": lambda x, e, rule: np.where(x == 0, 0, rule(x, e)),
         },
+    ),
+    "cvt.fp4.denormal": (
+        lambda x, e: (np.abs(x) < np.float32(2.0**-126)) & (x != 0),
+        {"kept": _RULE, "flushed with the sign": _SIGNED_ZERO, "flushed to plus zero": _PLUS_ZERO},
     ),
     "cvt.fp4.inf": (
         lambda x, e: np.isinf(x),
@@ -80,7 +76,7 @@ _FP4: Mapping[str, tuple[Where, Mapping[str, Codes]]] = {
         {
             "2^-127": _RULE,
             "2^-126": lambda x, e, rule: rule(x, e + 1),
-            "zero: what isn't zero saturates": _scale_of_zero,
+            "zero: what isn't zero saturates": lambda x, e, rule: np.where(x != 0, 7, 0) + _sign(x),
             "leaves the byte alone": _KEPT,
         },
     ),
@@ -89,7 +85,7 @@ _FP4: Mapping[str, tuple[Where, Mapping[str, Codes]]] = {
         {
             "saturates with its sign": _SATURATES,
             "leaves the byte alone": _KEPT,
-            "2^128": lambda x, e, rule: np.where(np.isnan(x), 7 + _sign(x), rule(x, e)),
+            "2^128": _RULE,
             "becomes plus 6": _PLUS_SIX,
         },
     ),

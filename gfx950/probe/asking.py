@@ -63,7 +63,7 @@ def _answer(card: Card, question: Question) -> Answer:
     except UnsupportedError as error:
         refused = getattr(error, "why", None) or str(error)
     except MxassayError as error:
-        refused = f"{type(error).__name__}: {error}"
+        refused = f"{type(error).__name__}: {str(error).split(' (wave')[0]}"
     outputs = heard[0] if heard else None
     return Answer(
         question.statement, question.digest, question.status.value, question.policy, outputs,
@@ -91,7 +91,9 @@ def _decoded(question: Question, outputs: Words) -> tuple[str, ...]:
         where = np.argwhere(np.ones_like(outputs))
     for wave, lane, word in where[:_SHOWN]:
         inputs = " ".join(f"{int(value):08x}" for value in question.program.data[wave, lane])
-        expected = "" if predicted is None else f", predicted {_shown(question, predicted[wave, lane, word])}"
+        expected = ""
+        if predicted is not None and predicted[wave, lane, word] != outputs[wave, lane, word]:
+            expected = f", predicted {_shown(question, predicted[wave, lane, word])}"
         got = _shown(question, outputs[wave, lane, word])
         lines.append(f"wave {wave} lane {lane} word {word}: {got}{expected} from {inputs}")
     return tuple(lines)

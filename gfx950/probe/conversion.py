@@ -47,13 +47,21 @@ def _pairs(codes: Encode) -> Reading:
     return outputs
 
 
-def _grid(bits: NDArray[Any], scales: NDArray[Any]) -> Callable[[], Words]:
-    """Every bf16 with every scale byte, in both halves; from the start again where lanes are left."""
+def _everywhere(bits: Any, scale: Any) -> Any:
+    return np.ones(bits.shape, np.bool_)
+
+
+def _grid(bits: Any, scales: Any, where: Callable[[Any, Any], Any] = _everywhere) -> Callable[[], Words]:
+    """Every bf16 with every scale byte where the condition holds, as first element and as second of another pair; from
+    the start again where lanes are left."""
 
     def inputs() -> Words:
-        first, scale = (part.ravel() for part in np.meshgrid(bits, scales, indexing="ij"))
+        scale, first = (part.ravel() for part in np.meshgrid(scales, bits, indexing="ij"))
+        first, scale = first[where(first, scale)], scale[where(first, scale)]
         lanes = -(-first.size // 64) * 64
-        both, scale = first | np.roll(first, 1) << 16, scale.astype(np.uint32) << 23
+        # The neighbour has the same scale, or is the first of the next one's.
+        second = np.where(scale == np.roll(scale, 1), np.roll(first, 1), first)
+        both, scale = first | second << 16, scale.astype(np.uint32) << 23
         words = [np.resize(part, lanes) for part in (both, scale, np.array([_OLD]))]
         return np.stack(words, axis=1).astype(np.uint32).reshape(-1, 64, 3)
 
@@ -109,12 +117,16 @@ _SHARP = _both_signs(
     [0, 0x0001, 0x007F, 0x0080, 0x3E7F, 0x3E80, 0x3E81, 0x3F3F, 0x3F40, 0x3F41, 0x3F9F, 0x3FA0, 0x3FA1, 0x3FDF, 0x3FE0,
      0x3FE1, 0x401F, 0x4020, 0x4021, 0x405F, 0x4060, 0x4061, 0x409F, 0x40A0, 0x40A1, 0x40C0, 0x40E0, 0x7F7F]
 )  # fmt: skip
+# Normal numbers and 0: denormals and the sign of zero have their own questions. The steady ones never round to -0 under
+# scales up to 1.
+_ORDINARY = _SHARP[~_is_denormal(_SHARP) & (_SHARP != 0x8000)]
+_STEADY = _ORDINARY[(_ORDINARY < 0x8000) | (_ORDINARY > 0xC05F)]
 _ISA = "AMD CDNA4 ISA, V_CVT_SCALEF32_PK_FP4_BF16: the pseudocode calls a function that it doesn't define"
 
 
 def _fp4(name: str, statement: str, matters: str, sources: str, policy: str, status: Any, bits: Any, scales: Any,
-         readings: Mapping[str, Reading], text: str = _CONVERT) -> Question:  # fmt: skip
-    program = Program(text, _grid(np.asarray(bits, np.uint32), np.asarray(scales, np.uint32)), 1)
+         readings: Mapping[str, Reading], where: Callable[[Any, Any], Any] = _everywhere) -> Question:  # fmt: skip
+    program = Program(_CONVERT, _grid(np.asarray(bits, np.uint32), np.asarray(scales, np.uint32), where), 1)
     return Question(f"cvt.fp4.{name}", statement, matters, sources, policy, status, program, readings)
 
 
@@ -125,7 +137,8 @@ _FP4 = (
     _fp4(
         "finite", "How are finite values rounded at each scale byte from 1 to 254?",
         "Every quantized element depends on it.", f"{_AGREE}; a control.", _RULE, CERTAIN,
-        _SHARP[~_is_denormal(_SHARP)], np.arange(1, 255), {_RULE: _pairs(_plain)},
+        _SHARP[~_is_denormal(_SHARP)], np.arange(1, 255),
+        {_RULE: _pairs(_plain)}, where=lambda bits, scale: _plain(bits, scale) != 8,
     ),
     _fp4(
         "nan", "What does a NaN become, of either sign and any payload?",
@@ -171,7 +184,7 @@ _FP4 = (
         "scale_0", "What scale does byte 0 mean?",
         "Blocks of zeros and tiny blocks have scale byte 0.",
         "OCP MX spec 1.0, 5.4.1: 2^-127; as float32 bits it is 0.",
-        "2^-127", UNKNOWN, np.concatenate([_both_signs(np.arange(0x0001, 0x0200, 7)), _SHARP]), [0],
+        "2^-127", UNKNOWN, np.concatenate([_both_signs(np.arange(0x0080, 0x0200, 7)), _ORDINARY]), [0],
         {
             "2^-127": _pairs(_plain),
             "2^-126": _pairs(lambda bits, scale: _plain(bits, scale + 1)),
@@ -185,11 +198,11 @@ _FP4 = (
         "scale_255", "What scale does byte 255 (NaN) mean?",
         "A NaN block's scale byte is 255 in some dialects.",
         "OCP MX spec 1.0, 5.4.1: NaN. rocjitsu leaves the byte alone, AMD's HIP header writes the largest magnitude.",
-        _SATURATES, UNKNOWN, np.concatenate([_SHARP, [0x7F80, 0xFF80, 0x7FC0, 0xFFC0]]), [255],
+        _SATURATES, UNKNOWN, _ORDINARY, [255],
         {
             _SATURATES: _pairs(lambda bits, scale: 7 + _sign(bits)),
             "leaves the byte alone": _pairs(_KEPT),
-            "2^128": _pairs(lambda bits, scale: np.where(_is_nan(bits), 7 + _sign(bits), _plain(bits, scale))),
+            "2^128": _pairs(_plain),
             "becomes plus 6": _pairs(lambda bits, scale: np.full(bits.shape, 7)),
         },
     ),
@@ -199,8 +212,8 @@ _FP4 = (
 def _scale_bits() -> Words:
     words = np.zeros((1, 64, 3), np.uint32)
     lane = np.arange(64, dtype=np.uint32)
-    words[0, :, 0] = _SHARP[lane % _SHARP.size] | np.uint32(0x3F80) << np.uint32(16)
-    words[0, :, 1] = (120 + lane % 16) << 23 | lane * 0x1FFFF & 0x7FFFFF | lane % 2 << 31
+    words[0, :, 0] = _STEADY[lane % _STEADY.size] | np.uint32(0x3F80) << np.uint32(16)
+    words[0, :, 1] = (112 + lane % 16) << 23 | lane * 0x1FFFF & 0x7FFFFF | lane % 2 << 31
     words[0, :, 2] = _OLD
     return words
 

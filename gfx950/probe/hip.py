@@ -144,7 +144,8 @@ class HipCard:
                     self._call("hipMemcpy", array.ctypes.data, buffer, array.nbytes, _TO_HOST)
         finally:
             for buffer in buffers:
-                self._call("hipFree", buffer)
+                # Not checked: after a fault every call fails, and the fault is what must be told.
+                self._hip.hipFree(buffer)
 
     def _launch(
         self, function: ctypes.c_void_p, grid: Sequence[int], block: Sequence[int], buffers: Sequence[ctypes.c_void_p]

@@ -64,7 +64,7 @@ def _fp8(saturate: bool) -> Reading:
 _FP8 = Question(
     "cvt.fp8_overflow", "Does v_cvt_pk_fp8_f32 saturate or give NaN beyond 448, and which NaN?",
     "FP8 activations overflow.", f"{_ISA}: depends on MODE.FP16_OVFL; AMD's HIP header saturates by hand.",
-    "saturates", UNKNOWN,
+    "NaN", UNKNOWN,
     Program("v_cvt_pk_fp8_f32 v64, v16, v17", every_pair(_NEAR_448, _NEAR_448), 1),
     {"saturates": _fp8(True), "NaN": _fp8(False)},
 )  # fmt: skip

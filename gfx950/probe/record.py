@@ -77,6 +77,8 @@ class Answer:
                 fields["question"], fields["digest"], fields["status"], fields["policy"], outputs,
                 tuple(fields["readings"]), tuple(fields["decoded"]), fields["stable"], fields.get("refused"),
             )  # fmt: skip
+        except ContractError:
+            raise
         except (KeyError, ValueError, TypeError, zlib.error) as error:
             message = f"the answer {identity} must be one that mxassay probe wrote, not this: {error!r}"
             raise ContractError(message) from error
