@@ -33,6 +33,9 @@ class GemmA4W4:
     def __init__(self, checkout: Path) -> None:
         self.kernels = PrebuiltKernels(checkout)
         self.get_GEMM_config = functools.lru_cache(maxsize=1024)(self._config)
+        # Programs add tuned rows of their own here, then call `cache_clear`.
+        self.get_GEMM_config.gemm_dict = self.kernels.tuned  # type: ignore[attr-defined]
+        self.get_GEMM_config.has_gfx = True  # type: ignore[attr-defined]
 
     def _config(self, M: int, N: int, K: int) -> dict[str, Any] | None:
         """The row of the checkout's tuning tables for a shape, as a dictionary of its columns, or None."""

@@ -78,15 +78,18 @@ class PrebuiltKernels:
         }
 
     @functools.cached_property
-    def tuned(self) -> dict[tuple[int, int, int], dict[str, Any]]:
-        """Rows of the tuning tables for this card, by (M, N, K). The main table wins over those of single models."""
-        found: dict[tuple[int, int, int], dict[str, Any]] = {}
+    def tuned(self) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """Rows of the tuning tables for this card, by (gfx, compute units, M, N, K), as aiter's own table has them.
+
+        The main table wins over those of single models. Programs may add rows (see `tuned_row`).
+        """
+        found: dict[tuple[Any, ...], dict[str, Any]] = {}
         for file in self._tuning_tables():
             with file.open(newline="") as lines:
                 for row in csv.DictReader(lines):
                     if row.get("gfx", GFX) == GFX and int(row["cu_num"]) == COMPUTE_UNITS:
                         row["splitK"] = int(float(row["splitK"] or 0))
-                        found.setdefault((int(row["M"]), int(row["N"]), int(row["K"])), row)
+                        found.setdefault((GFX, COMPUTE_UNITS, int(row["M"]), int(row["N"]), int(row["K"])), row)
         return found
 
     def _tuning_tables(self) -> Iterator[Path]:
@@ -96,11 +99,15 @@ class PrebuiltKernels:
         yield from sorted((configs / "model_configs").glob(f"*{TUNED}*.csv"))
 
     def tuned_row(self, m: int, n: int, k: int) -> dict[str, Any] | None:
-        """The tuning row for a shape: M itself, then M rounded up finely, then coarsely."""
+        """The tuning row for a shape: M itself, then M rounded up finely, then coarsely.
+
+        Rows that a program added under the older key, without gfx, count too.
+        """
         for level in (None, 0, 1):
-            key = (m if level is None else padded_m(m, n, k, level), n, k)
-            if key in self.tuned:
-                return self.tuned[key]
+            shape = (m if level is None else padded_m(m, n, k, level), n, k)
+            for key in ((GFX, COMPUTE_UNITS, *shape), (COMPUTE_UNITS, *shape)):
+                if key in self.tuned:
+                    return self.tuned[key]
         return None
 
     def by_name(self, name: str) -> Prebuilt:
