@@ -98,7 +98,7 @@ def _builder(
         if isinstance(applied, np.ufunc) and out in _DIRECT and _plain(inst, context):
             return _direct(applied, reads, inst, out)
         write = destination(inst, out, context, keep=keep, moves=moves)
-        if out == "f16" and not moves:
+        if out == "f16":
             return _half(applied, reads, write)
         return _general(applied, reads, write)
 

@@ -130,6 +130,8 @@ def _selected(inst: Instruction, operand: Operand, slot: int, kind: str, context
         return lambda wv: value
     if dtype.itemsize == 8:
         low, high = raw(operand, inst, context, 0), raw(operand, inst, context, 1)
+        if inst.encoding.endswith("_DPP") and slot == 0:
+            low, high = dpp_source(low, inst, context), dpp_source(high, inst, context)
         return lambda wv: join(low(wv), high(wv)).view(dtype)
     word = raw(operand, inst, context)
     if inst.encoding.endswith("_DPP") and slot == 0:

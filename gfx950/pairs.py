@@ -95,8 +95,8 @@ def pair_old(inst: Instruction, kind: str) -> Read:
     return lambda wv: wv.v[index].view(dtype).reshape(wv.count, 64, 2)
 
 
-def pair_destination(inst: Instruction, kind: str, context: Context) -> Write:
-    """Write two halves of a VGPR in the lanes that are on; CLAMP of floats applied."""
+def pair_destination(inst: Instruction, kind: str, context: Context, moves: bool = False) -> Write:
+    """Write two halves of a VGPR in the lanes that are on; CLAMP of floats applied. `moves`: NaNs are operands' own."""
     if inst.dst[0].file != "v":
         context.refuse(inst, f"a packed result in {inst.dst[0]}")
     index, dtype = inst.dst[0].index, np.dtype(TYPES[kind])
@@ -110,8 +110,9 @@ def pair_destination(inst: Instruction, kind: str, context: Context) -> Write:
     clamp = inst["clamp"] and floats
 
     def write(wv: Cohort, value: Any) -> None:
-        if floats:
-            value = canonical(np.asarray(value))
+        value = np.asarray(value)
+        if floats and not moves:
+            value = canonical(value)
         if clamp:
             value = clamped(value, context.mode.dx10_clamp)
         if flushed:

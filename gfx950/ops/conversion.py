@@ -48,10 +48,10 @@ for _integer in ("u32", "i32"):
     lanewise(f"{_integer} -> f64", {f"v_cvt_f64_{_integer}": lambda x: x.astype(F64)}, CERTAIN, _ISA)
 lanewise("u16 -> f16", {"v_cvt_f16_u16": lambda x: x.astype(F16)}, CERTAIN, _ISA)
 lanewise("i16 -> f16", {"v_cvt_f16_i16": lambda x: x.astype(F16)}, CERTAIN, _ISA)
-lanewise("f32 -> f16", {"v_cvt_f16_f32": _to_float(F16)}, CERTAIN, _ISA)
-lanewise("f16 -> f32", {"v_cvt_f32_f16": _to_float(F32)}, CERTAIN, _ISA)
-lanewise("f32 -> f64", {"v_cvt_f64_f32": _to_float(F64)}, CERTAIN, _ISA)
-lanewise("f64 -> f32", {"v_cvt_f32_f64": _to_float(F32)}, CERTAIN, _ISA)
+lanewise("f32 -> f16", {"v_cvt_f16_f32": _to_float(F16)}, CERTAIN, _ISA, moves=True)
+lanewise("f16 -> f32", {"v_cvt_f32_f16": _to_float(F32)}, CERTAIN, _ISA, moves=True)
+lanewise("f32 -> f64", {"v_cvt_f64_f32": _to_float(F64)}, CERTAIN, _ISA, moves=True)
+lanewise("f64 -> f32", {"v_cvt_f32_f64": _to_float(F32)}, CERTAIN, _ISA, moves=True)
 lanewise("b16 -> f32", {"v_cvt_f32_bf16": bf16_to_f32}, CERTAIN, _ISA, moves=True)
 lanewise("u32 -> f32", {f"v_cvt_f32_ubyte{place}": _byte(place) for place in range(4)}, CERTAIN, _ISA)
 
@@ -111,7 +111,7 @@ lanewise(
 @semantics("v_cvt_pk_f16_f32", fidelity=CERTAIN, source="AMD CDNA4 ISA, V_CVT_PK_F16_F32")
 def _pack_halves(inst: Instruction, context: Context) -> Step:
     first, second = (source(inst, slot, "f32", context) for slot in (0, 1))
-    write, convert = pair_destination(inst, "f16", context), _to_float(F16)
+    write, convert = pair_destination(inst, "f16", context, moves=True), _to_float(F16)
 
     def step(wv: Cohort) -> None:
         low, high = first(wv), second(wv)

@@ -207,6 +207,8 @@ def _widening(form: NarrowFloat, kind: str, count: int, *, scaled: bool) -> Buil
             _plain_only(inst, context, {8: 3, 16: 1}.get(width, 0) | (8 if (kind, count) == ("f16", 1) else 0))
         elif inst["clamp"] or inst["omod"] or inst["neg"] or inst["abs"] or inst["src0_neg"] or inst["src0_abs"]:
             context.refuse(inst, "CLAMP or another modifier on a conversion from 8 bits")
+        if inst.encoding.endswith("_DPP"):
+            context.refuse(inst, "DPP of a conversion from 8 bits")
         operand, target = inst.src[0], inst.dst[0]
         words = [raw(operand, inst, context, word) for word in range(-(-width // 32))]
         exponent = _exponent(inst, 1, context) if scaled else None

@@ -37,7 +37,7 @@ def _builder(function: Callable[..., Any], kinds: list[str], out: str, modal: bo
             else pair_source(inst, i, kind, context)
             for i, kind in enumerate(kinds)
         ]
-        write = pair_destination(inst, out, context)
+        write = pair_destination(inst, out, context, moves=modal)
         applied = partial(function, mode=context.mode) if modal else function
         if inst["clamp"] and out[0] != "f":
             if not saturates:
@@ -45,7 +45,7 @@ def _builder(function: Callable[..., Any], kinds: list[str], out: str, modal: bo
             applied = _saturating(function, out)
         elif isinstance(function, np.ufunc) and out[0] != "f" and "_" not in inst.encoding:
             return _direct(function, reads, write, inst.dst[0].index, out)
-        elif out == "f16" and not modal:
+        elif out == "f16":
             return _half(applied, reads, write)
         return lambda wv: write(wv, applied(*(read(wv) for read in reads)))
 
