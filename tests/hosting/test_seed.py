@@ -22,7 +22,8 @@ AITER = {
     "ops/triton/__init__.py": "",
     "ops/triton/quant.py": "def dynamic_mxfp4_quant(x): raise AssertionError('not for a planned shape')",
     "ops/gemm_op_a4w4.py": (
-        "import functools\n@functools.lru_cache\ndef get_GEMM_config(m, n, k): return None\nget_GEMM_config.gemm_dict = {}"
+        "import functools\n@functools.lru_cache\ndef get_GEMM_config(m, n, k): return None\n"
+        "get_GEMM_config.gemm_dict = {}"
     ),
     "utility/__init__.py": "",
     "utility/dtypes.py": "",
