@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from mxassay.gfx950.dispatch import Kernel, Options
     from mxassay.gfx950.driver import EmulatedDriver, activate, emulated
     from mxassay.gfx950.faults import EndlessLoop, KernelFault, MemoryFault, UnsupportedInstruction
-    from mxassay.gfx950.fidelity import Surveyed, survey
+    from mxassay.gfx950.fidelity import Executed, Surveyed, survey
     from mxassay.gfx950.launcher import launch
     from mxassay.gfx950.machine import Counts
     from mxassay.gfx950.registry import Fidelity
 
 __all__ = [
-    "CodeObject", "CodeObjectError", "Counts", "EmulatedDriver", "EndlessLoop", "Fidelity", "Kernel", "KernelFault",
-    "MemoryFault", "Options", "Surveyed", "UnsupportedInstruction", "activate", "emulated", "launch",
-    "load_code_object", "survey",
+    "CodeObject", "CodeObjectError", "Counts", "EmulatedDriver", "EndlessLoop", "Executed", "Fidelity", "Kernel",
+    "KernelFault", "MemoryFault", "Options", "Surveyed", "UnsupportedInstruction", "activate", "emulated",
+    "launch", "load_code_object", "survey",
 ]  # fmt: skip
 
 _HOME = {
@@ -34,7 +34,7 @@ _HOME = {
     "launcher": ("launch",),
     "machine": ("Counts",),
     "registry": ("Fidelity",),
-    "fidelity": ("Surveyed", "survey"),
+    "fidelity": ("Executed", "Surveyed", "survey"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 

@@ -45,13 +45,15 @@ def _keep_heap() -> None:
 class Counts:
     """What ran: `steps` (instructions of cohorts), `wave_instructions`, and `lane_instructions` = waves x 64.
 
-    `matrix_results`: how many results depend on the order of adding, where `Options.compare_accumulation` asked.
+    `waves_at`: by a block's pc and length in instructions, how many waves ran it. `matrix_results`: how many results
+    depend on the order of adding, where `Options.compare_accumulation` asked.
     """
 
-    __slots__ = ("matrix_results", "steps", "wave_instructions")
+    __slots__ = ("matrix_results", "steps", "wave_instructions", "waves_at")
 
     def __init__(self) -> None:
         self.steps = self.wave_instructions = 0
+        self.waves_at: dict[tuple[int, int], int] = {}
         self.matrix_results: Differences | None = None
 
     @property
@@ -124,6 +126,7 @@ class _Running:
     def _run(self, cohort: Cohort) -> list[Cohort]:
         machine, counts = self.machine, self.machine.counts
         block_at, pc, left = machine.code.block, cohort.pc, QUANTUM
+        waves_at = counts.waves_at
         parked = {other.pc for other in self.ready}
         # Whoever passes a cohort of equal claims waits for it: they may meet.
         lowest = min((other.pc for other in self.ready if other.ticks <= cohort.ticks), default=_NOWHERE)
@@ -139,6 +142,8 @@ class _Running:
                 raise
             counts.steps += block.length
             counts.wave_instructions += block.length * cohort.count
+            key = pc, block.length
+            waves_at[key] = waves_at.get(key, 0) + cohort.count
             self.spent += block.length
             left -= block.length
             if outcome.__class__ is not int:

@@ -4,11 +4,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from mxassay.errors import UnsupportedError
-from mxassay.gfx950 import Kernel, survey
+from mxassay.gfx950 import Executed, Kernel, survey
 
 
 @dataclass
@@ -16,6 +16,7 @@ class KernelLines:
     """Totals of one kernel: launches, workgroups, instructions of waves, seconds.
 
     `operations` names the operations in its code whose bits are not certain, by how sure we are: `inferred`, `unknown`.
+    `executed` counts what ran, launches that failed left out.
     """
 
     kernel: str
@@ -24,6 +25,7 @@ class KernelLines:
     wave_instructions: int = 0
     seconds: float = 0.0
     operations: dict[str, list[str]] = field(default_factory=dict)
+    executed: Executed | None = None
 
 
 @dataclass
@@ -41,13 +43,21 @@ class LaunchLog:
     def launches(self) -> int:
         return sum(line.launches for line in self.kernels.values())
 
+    @property
+    def executed(self) -> Executed:
+        """What all launches executed, by operation; its `text` says how much of it is certain."""
+        return Executed.total(line.executed for line in self.kernels.values() if line.executed is not None)
+
     def line(self, kernel: str) -> KernelLines:
         """The totals of `kernel`, made on first sight."""
         return self.kernels.setdefault(kernel, KernelLines(kernel))
 
     def as_json(self) -> list[dict[str, Any]]:
         """Plain JSON types, one dictionary a kernel."""
-        return [asdict(line) for line in self.kernels.values()]
+        return [
+            {**asdict(replace(line, executed=None)), "executed": _counted(line.executed)}
+            for line in self.kernels.values()
+        ]
 
     def summary(self) -> str:
         """A few lines for people."""
@@ -66,6 +76,9 @@ class LaunchLog:
             names = sorted({name for line in self.kernels.values() for name in line.operations.get(level, ())})
             if names:
                 lines.append(f"  bits {level}: {', '.join(names)}")
+        found_differing = self.executed.differing
+        if found_differing is not None:
+            lines.append(f"  {found_differing:,} matrix results depend on the order of adding")
         for word, found in (("fault", self.faults), ("unsupported", self.unsupported)):
             lines += [f"  {word}: {text}" + _times(count) for text, count in Counter(found).items()]
         if not self.faults and not self.unsupported:
@@ -79,6 +92,10 @@ def _uncertain(kernel: Kernel) -> dict[str, list[str]]:
         if entry.fidelity is not None and entry.fidelity.value != "certain":
             found.setdefault(entry.fidelity.value, []).append(entry.op)
     return found
+
+
+def _counted(executed: Executed | None) -> dict[str, int]:
+    return {} if executed is None else {entry.op: entry.waves for entry in executed.operations}
 
 
 def _times(count: int) -> str:
@@ -105,6 +122,8 @@ def recorded(log: LaunchLog) -> Iterator[LaunchLog]:
         finally:
             line.seconds += time.perf_counter() - started
         line.wave_instructions += counts.wave_instructions
+        ran = Executed.of(kernel, counts)
+        line.executed = ran if line.executed is None else Executed.total([line.executed, ran])
         return counts
 
     Kernel.run = run  # type: ignore[method-assign, assignment]
