@@ -71,6 +71,18 @@ def current_target() -> Target:
     return Target(target.backend, str(target.arch), device.type)
 
 
+def check_multiplies(target: Target) -> None:
+    """Raises UnsupportedError when the target cannot run `tl.dot_scaled`: the interpreter of Triton 3.6."""
+    if target.backend == "interpreter":
+        from triton.runtime.interpreter import InterpreterBuilder
+
+        if not hasattr(InterpreterBuilder, "create_dot_scaled"):
+            raise UnsupportedError(
+                f"Triton's interpreter must know dot_scaled, not be that of {triton.__version__}; install triton "
+                "3.9, or run on a GPU or an emulated device"
+            )
+
+
 def launching(target: Target, tensor: torch.Tensor) -> contextlib.AbstractContextManager[Any]:
     """The context that a launch on `tensor` needs.
 

@@ -43,7 +43,6 @@ def fused_gemm_kernel(
     EVEN_M: tl.constexpr,
     EVEN_N: tl.constexpr,
     EVEN_K: tl.constexpr,
-    EVEN_SPLITS: tl.constexpr,
     WIDE: tl.constexpr,
     USE_ASM: tl.constexpr,
     ROUND_IN_INTEGERS: tl.constexpr,
@@ -51,8 +50,8 @@ def fused_gemm_kernel(
     """C[split] = quantized(A)[:, span] @ W[:, span].T for the tile and the split of this workgroup.
 
     a_ptr bfloat16 (M, K), any strides; w_ptr uint8 (N, K // 2); ws_ptr uint8; c_ptr bfloat16 (M, N) or, with splits,
-    float32 (SPLITS, M, N). Grid: cdiv(M, TILE_M) * cdiv(N, TILE_N) * SPLITS workgroups along x. EVEN_* state that the
-    size is a multiple of the tile, EVEN_SPLITS that every split has SPAN // TILE_K tiles, the last possibly ragged.
+    float32 (SPLITS, M, N). Grid: cdiv(M, TILE_M) * cdiv(N, TILE_N) * SPLITS workgroups along x. EVEN_M and
+    EVEN_N state that the size is a multiple of the tile, EVEN_K that K is SPLITS * SPAN.
     """
     tiles_m = tl.cdiv(M, TILE_M)
     tiles_n = tl.cdiv(N, TILE_N)
@@ -74,9 +73,9 @@ def fused_gemm_kernel(
         w_tile += first_k_wide // 2
         ws_tile += first_k_wide // 32
 
-    steps = SPAN // TILE_K if EVEN_SPLITS else tl.cdiv(tl.minimum(K - first_k, SPAN), TILE_K)
     accumulator = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
-    for step in range(steps):
+    # A constant count, also for a split that K ends in: what lies beyond K is masked to zero products.
+    for step in range(SPAN // TILE_K):
         k_left = K - first_k - step * TILE_K
         a = load_activations(
             a_tile, M - first_m, k_left, stride_a_row, stride_a_k, TILE_M, TILE_K, EVEN_M, EVEN_K, WIDE

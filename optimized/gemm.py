@@ -10,9 +10,8 @@ from mxassay.optimized.contracts import (
     check_output,
     check_preshuffled,
     check_same_device,
-    padded,
 )
-from mxassay.optimized.device import Target, current_target, launching, note_write
+from mxassay.optimized.device import Target, check_multiplies, current_target, launching, note_write
 from mxassay.optimized.fused_gemm import fused_gemm_kernel
 from mxassay.optimized.plans import Plan, plan_for
 from mxassay.optimized.prepare import PreparedWeights
@@ -122,6 +121,7 @@ def _run(
     preshuffled: bool,
 ) -> torch.Tensor:
     (m, k), n = a.shape, weights.shape[0]
+    check_multiplies(target)
     split = reconcile(k, target.tile_k(plan), plan.splits)
     workgroups = triton.cdiv(m, plan.tile_m) * triton.cdiv(n, plan.tile_n) * split.count
     if workgroups >= 2**31:
@@ -176,8 +176,7 @@ def _launch(
             PRESHUFFLED=preshuffled,
             EVEN_M=m % plan.tile_m == 0,
             EVEN_N=n % plan.tile_n == 0,
-            EVEN_K=k % split.tile_k == 0,
-            EVEN_SPLITS=padded(k, split.tile_k) == split.span * split.count,
+            EVEN_K=k == split.count * split.span,
             WIDE=_needs_wide_offsets(a, weights, scales, destination, plan, split.tile_k),
             USE_ASM=target.use_asm,
             ROUND_IN_INTEGERS=target.round_in_integers,

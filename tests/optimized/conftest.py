@@ -1,7 +1,7 @@
 """Where the kernels of these tests run, and the inputs they get.
 
-MXASSAY_DEVICE picks the device: `emulated` (the default), `interpreter` or `cuda`. The interpreter must be settled before
-Triton is imported, so it wants a pytest process of its own: `MXASSAY_DEVICE=interpreter pytest tests/optimized`.
+MXASSAY_DEVICE picks the device: `emulated` (the default), `interpreter` or `cuda`. The interpreter must be settled
+before Triton is imported, so it wants a pytest process of its own: `MXASSAY_DEVICE=interpreter pytest tests/optimized`.
 """
 
 import os

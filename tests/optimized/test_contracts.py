@@ -242,6 +242,13 @@ def test_no_triton_device_is_a_clear_error(arguments, monkeypatch):
         matmul(**arguments)
 
 
+def test_an_interpreter_without_dot_scaled_is_a_clear_error(arguments, monkeypatch):
+    monkeypatch.delattr("triton.runtime.interpreter.InterpreterBuilder.create_dot_scaled", raising=False)
+    monkeypatch.setattr("mxassay.optimized.gemm.current_target", lambda: Target("interpreter", "", None))
+    with pytest.raises(UnsupportedError, match=r"^Triton's interpreter must know dot_scaled, not be that of 3\."):
+        matmul(**arguments)
+
+
 @pytest.mark.parametrize(
     ("backend", "arch", "use_asm"), [("hip", "gfx950:sramecc+", True), ("hip", "gfx942", False), ("cuda", "90", False)]
 )
