@@ -141,7 +141,8 @@ def flush(x: Floats) -> Floats:
     """Denormals of float16, float32 or float64 to zero of the same sign."""
     form = form_of(x)
     bits = np.asarray(x).view(form.bits)
-    return np.where((bits & form.infinity) == 0, bits & form.sign, bits).view(form.dtype)
+    flushed: Floats = np.where((bits & form.infinity) == 0, bits & form.sign, bits).view(form.dtype)
+    return flushed
 
 
 def clamped(x: Floats, nan_to_zero: bool) -> Floats:
@@ -158,7 +159,8 @@ def quiet(x: Floats) -> Floats:
     """Signalling NaNs of float16, float32 or float64 made quiet, payload kept."""
     form = form_of(x)
     bits = np.asarray(x).view(form.bits)
-    return np.where((bits & form.magnitude) > form.infinity, bits | form.quiet, bits).view(form.dtype)
+    made: Floats = np.where((bits & form.magnitude) > form.infinity, bits | form.quiet, bits).view(form.dtype)
+    return made
 
 
 def f32_to_bf16(x: Floats) -> NDArray[np.uint16]:

@@ -58,7 +58,7 @@ def fma_f64(a: Any, b: Any, c: Any) -> NDArray[np.float64]:
     a, b, c = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(c, np.float64))
     finite = np.isfinite(a) & np.isfinite(b)
     # Right for NaN, infinities and exact zeros, where no finite product can overflow beside an infinite addend.
-    plain = np.where(finite & np.isinf(c), c, a * b + c)
+    plain: NDArray[np.float64] = np.where(finite & np.isinf(c), c, a * b + c)
     ordinary = finite & np.isfinite(c) & (a != 0) & (b != 0)
     if not ordinary.any():
         return plain
@@ -76,7 +76,8 @@ def fma_f64(a: Any, b: Any, c: Any) -> NDArray[np.float64]:
     tiny = ordinary & (scaled != 0) & (np.frexp(scaled)[1] + exponent <= _LEAST_NORMAL)
     if tiny.any():
         result = np.where(tiny, _denormal(parts, scaled, exponent), result)
-    return np.where(ordinary, result, plain)
+    np.copyto(plain, result, where=ordinary)
+    return plain
 
 
 def _denormal(parts: tuple[Floats, Floats, Floats], scaled: Floats, exponent: Any) -> Floats:
@@ -90,4 +91,5 @@ def _denormal(parts: tuple[Floats, Floats, Floats], scaled: Floats, exponent: An
     s_high, s_low = two_sum(anchor, v_high)
     rest = _odd(*two_sum(s_low, _odd(low_high, low_low)))
     whole = (s_high + rest) - anchor
-    return np.copysign(np.ldexp(whole, exponent), scaled)
+    rounded: Floats = np.copysign(np.ldexp(whole, exponent), scaled)
+    return rounded

@@ -1,6 +1,7 @@
 """Scalar moves whose register number is an encoded one plus M0. Source: AMD CDNA4 ISA, S_MOVRELS_B32, S_MOVRELD_B32."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mxassay.gfx950.faults import KernelFault
 from mxassay.gfx950.instruction import M0, VCC, Instruction
@@ -18,8 +19,8 @@ def _move(words: int, relative_source: bool) -> Build:
         if relative_source and inst.src[0].file != "s":
             context.refuse(inst, f"a relative register number from {inst.src[0]}")
 
-        def numbers(wv: Cohort) -> np.ndarray:
-            found = base + wv.s[M0].astype(np.int64)
+        def numbers(wv: Cohort) -> NDArray[np.int64]:
+            found: NDArray[np.int64] = base + wv.s[M0].astype(np.int64)
             if ((found < 0) | (found + words > _GENERAL)).any():
                 raise KernelFault("a relative register number must name an SGPR", inst, context.kernel)
             return found

@@ -59,9 +59,7 @@ def written(form: Form, text: str, machine: emulate.Machine) -> list[np.ndarray]
 def assert_same(form: Form, text: str, machine: emulate.Machine, prepared: emulate.Machine) -> None:
     for got, want in zip(written(form, text, machine), written(form, form.text(), prepared), strict=True):
         at = tuple(int(i[0]) for i in np.nonzero(got != want)) if (got != want).any() else None
-        assert at is None, (
-            f"`{text}` at {at}: got {int(got[at]):#x}, the plain form on prepared sources {int(want[at]):#x}"
-        )
+        assert at is None, f"`{text}` at {at}: got {int(got[at]):#x}, the plain form gives {int(want[at]):#x}"
 
 
 def with_source(machine: emulate.Machine, number: int, value: np.ndarray) -> emulate.Machine:
@@ -81,7 +79,11 @@ def assembled(form: Form, suffix: str, mods: str) -> str | None:
 @pytest.mark.parametrize("form", short_forms(), ids=str)
 def test_sdwa_cuts_the_first_source(form: Form):
     machine, tried = machine_of(form), 0
-    for part in PARTS:
+    # Conversions from 8 bits read the select's low two bits, so only selects of their own size mean what they say.
+    parts = PARTS
+    if form.name in NARROW:
+        parts = PARTS[1:] if "PK" in form.name else PARTS[:1]
+    for part in parts:
         other = " src1_sel:DWORD" if len(form.sources) > 1 else ""
         text = assembled(form, "_sdwa", f" dst_sel:DWORD dst_unused:UNUSED_PAD src0_sel:{part}{other}")
         text = text or assembled(form, "_sdwa", f" src0_sel:{part}{other}")  # compares and some conversions
