@@ -26,6 +26,12 @@ def _tile(text: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1])
 
 
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a number must be 1 or more, not {text}")
+    return int(text)
+
+
 def _shapes_word(text: str) -> str | Shape:
     return text if text in ("leaderboard", "tests", "edges", "all") else _shape(text)
 
@@ -84,10 +90,43 @@ def parser() -> argparse.ArgumentParser:
     isa.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     isa.set_defaults(run="mxassay.commands.isa")
 
+    probe = commands.add_parser("probe", help="ask a card what public sources leave open, and record the answers")
+    probe.add_argument("--device", default="emulated", help="emulated or mi355x (default: emulated)")
+    probe.add_argument("--out", metavar="FILE", help="write the answers here, as in probe.json")
+    probe.add_argument("--compare", metavar="FILE", help="an earlier file of answers to compare with")
+    probe.add_argument("--pins", metavar="FILE", help="write what the answers settle, for the emulator to follow")
+    probe.add_argument("--only", nargs="+", metavar="ID", help="ids, or their first words, as --list shows them")
+    probe.add_argument("--list", action="store_true", help="print the questions and ask none")
+    probe.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    probe.set_defaults(run="mxassay.commands.probe")
+
     run = commands.add_parser("run", help="run a script or pytest, written for a GPU, on the emulated MI355X")
     run.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout to import as aiter")
+    run.add_argument(
+        "--checks",
+        default="default",
+        metavar="NAMES",
+        help="what to watch: default, all, none, or names with commas (see --list-checks)",
+    )
+    run.add_argument("--list-checks", action="store_true", help="print the checks and run nothing")
     run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT.py ARGS | -m MODULE ARGS")
     run.set_defaults(run="mxassay.commands.run")
+
+    faults = commands.add_parser(
+        "faults", help="plant faults in copies of our own code, and see whether the suite does"
+    )
+    faults.add_argument(
+        "--profile", choices=("quick", "thorough"), default="quick", help="of the suite (default: quick)"
+    )
+    faults.add_argument("--only", nargs="+", metavar="ID", help="these faults, or all of a class")
+    faults.add_argument("--from", dest="file", metavar="FILE", help="faults of a TOML file instead of our own")
+    faults.add_argument("--jobs", type=_positive, default=2, help="faults on trial at a time (default: 2)")
+    faults.add_argument("--seed", type=int, default=0, help="of Hypothesis (default: 0)")
+    faults.add_argument("--cache", metavar="DIR", help="where results are kept (default: the user's cache folder)")
+    faults.add_argument("--fresh", action="store_true", help="run again what is kept")
+    faults.add_argument("--list", action="store_true", help="show the faults and run nothing")
+    faults.add_argument("--json", action="store_true", help="print one JSON document instead of the matrix")
+    faults.set_defaults(run="mxassay.commands.faults")
 
     bench = commands.add_parser("bench", help="time the reference against its peers, in one run")
     bench.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
