@@ -27,6 +27,7 @@ _WRITES_SCC = re.compile(
     r"s_(add|sub|addc|subb)_[ui]32|s_(min|max|absdiff|abs)_|s_lshl\d_add_u32|s_(lshl|lshr|ashr|bfe)_|s_cmpk?_|s_bitcmp"
     r"|s_(and|or|xor|andn1|andn2|orn1|orn2|nand|nor|xnor|not|wqm|quadmask|bcnt[01])_|s_addk_"
 )
+_ACCUMULATES = re.compile(r"s_(addk|mulk|cmovk)_i32|s_cmov_b|s_bitset\d_b")
 _NO_DATA = re.compile(r"buffer_(wbl2|inv)|s_(dcache|icache|sendmsg|memtime|memrealtime)|s_nop|s_waitcnt")
 
 
@@ -75,6 +76,8 @@ def effects_of(inst: Instruction) -> Effects:
     ):
         reads += [number for operand in inst.dst[:1] for number in _numbers(operand, operand.count)]
     if inst.encoding.startswith("SOP"):
+        if _ACCUMULATES.match(inst.op):
+            reads += writes
         reads += [SCC] if _READS_SCC.match(inst.op) else []
         writes += [SCC] if _WRITES_SCC.match(inst.op) else []
         if "_saveexec_" in inst.op:

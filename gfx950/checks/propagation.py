@@ -14,6 +14,7 @@ from mxassay.gfx950.checks.shadow import ALL, Shadow, Word
 from mxassay.gfx950.instruction import EXEC, Instruction, Operand
 from mxassay.gfx950.lanes import dpp_lanes, dpp_writes, sdwa_result, sdwa_source
 from mxassay.gfx950.operands import constant
+from mxassay.gfx950.registry import lookup
 from mxassay.gfx950.wave import LANES, Cohort, Mask, lanes_of, packed
 
 __all__ = ["Propagation"]
@@ -22,6 +23,8 @@ Sink = Callable[[Instruction, Cohort, Any, Any, str], None]
 ZERO = np.uint32(0)
 _BASE = {"v": 0, "a": 256, "s": SGPRS}
 _MFMA = re.compile(r"v_s?mfmac?_(?:scale_)?(f32|i32)_(16x16|32x32)x(\d+)_?(.*)")
+# Operations whose destination is a source too; others keep part of it (`Operands.old`).
+_ACCUMULATES = re.compile(r"v_(pk_)?(fmac|mac|dot\d+c)_")
 _NONZERO = re.compile(
     r"s_(and|or|xor|andn2|orn2|nand|nor|xnor|not|lshl|lshr|ashr|bfe|wqm|quadmask|abs|bcnt\d_i32)_?[bui]?(32|64)?.*"
 )
@@ -139,17 +142,19 @@ class Propagation:
         rows = rows_of(cohort)
         sources = self._sources(inst, cohort, shadow)
         target = inst.dst[0]
+        if _ACCUMULATES.match(inst.op):
+            sources.append(self._words(target, cohort, shadow, rows, True))
         vector = target.file in ("v", "a")
         first = _BASE[target.file] + target.index
         old, old_origin = shadow.read(first, rows) if vector else (ZERO, ZERO)
+        known = lookup(inst.op)
+        keeps = known is not None and known.reads_dst
         operands = Operands(
             inst, [[bits for bits, _ in words] for words in sources], partial(self._known, inst, sources, cohort),
-            lambda n, word: self._raw(inst.src[n], cohort, word, True), old,
+            lambda n, word: self._raw(inst.src[n], cohort, word, True), old if keeps else ZERO,
         )  # fmt: skip
         origin = _latest(word for words in sources for word in words)
-        mask = None if cohort.full else cohort.mask
-        if "DPP" in inst.encoding and (lanes := dpp_writes(inst)) is not None:
-            mask = lanes(cohort) & cohort.mask
+        mask = self._mask(inst, cohort)
         if vector:
             results = rule_of(inst, target.count)(operands)
             for word, bits in enumerate(results[: target.count]):
@@ -207,10 +212,13 @@ class Propagation:
         if "SDWA" in inst.encoding:
             old, _ = shadow.read(_BASE["v"] + inst.dst[0].index, rows_of(cohort))
             bits = sdwa_result(np.broadcast_to(old, bits.shape), bits, inst["dst_sel"], inst["dst_unused"])
-        mask = None if cohort.full else cohort.mask
+        self._put(shadow, inst.dst[0].index, cohort, bits, origin, self._mask(inst, cohort))
+
+    def _mask(self, inst: Instruction, cohort: Cohort) -> Mask | None:
+        """The lanes that a vector operation writes, None for all."""
         if "DPP" in inst.encoding and (lanes := dpp_writes(inst)) is not None:
-            mask = lanes(cohort) & cohort.mask
-        self._put(shadow, inst.dst[0].index, cohort, bits, origin, mask)
+            return lanes(cohort) & cohort.mask
+        return None if cohort.full else cohort.mask
 
     def _read_lane(self, inst: Instruction, cohort: Cohort, shadow: Shadow) -> None:
         rows, row = rows_of(cohort), np.arange(cohort.count)
@@ -324,7 +332,7 @@ class Propagation:
         sources = [self._words(operand, cohort, shadow, rows, False) for operand in inst.src]
         if SCC in effects.reads:
             sources.append([shadow.read(SCC, rows)])
-        if inst.op.startswith(("s_cmov", "s_addk", "s_mulk")):
+        if inst.op.startswith(("s_cmov", "s_addk", "s_mulk", "s_bitset")):
             sources.append(self._words(inst.dst[0], cohort, shadow, rows, False))
         origin = _latest(word for words in sources for word in words)
         count = inst.dst[0].count if inst.dst else 0

@@ -250,6 +250,8 @@ def _select_scalar(o: Operands) -> list[Any]:
 
 def _picked(inst: Instruction, n: int, high: bool) -> int:
     """Which word or half of source n one half of a packed result takes."""
+    if inst.encoding != "VOP3P":
+        return int(high)
     if not high:
         return inst["op_sel"] >> n & 1
     return inst["op_sel_hi2"] if n == 2 else inst["op_sel_hi"] >> n & 1
@@ -295,7 +297,8 @@ def _narrow(width: int) -> Rule:
 
 def _half_result(o: Operands) -> list[Any]:
     """A 16-bit result: in the half that OP_SEL[3] names, the other kept or zero."""
-    high = bool(o.inst["op_sel"] & 8) and o.inst.encoding.startswith("VOP3")
+    inst = o.inst
+    high = "mixhi" in inst.op or (inst.encoding == "VOP3" and bool(inst["op_sel"] & 8))
     part = np.uint32(0xFFFF0000 if high else 0xFFFF)
     return [(o.old & ~part) | (spread(*(word for source in o.bits for word in source)) & part)]
 
@@ -332,6 +335,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     (r"v_pk_mov_b32", _packed_move),
     (r"v_pk_\w+_f32", _packed_words),
     (r"v_pk_\w+(16|b16)", _packed_halves),
+    (r"v_ashr_pk_[iu]8_i32", _half_result),
     (r"v_cvt_(scalef32_)?(sr_)?pk_fp4_\w+|v_cvt_(scalef32_)?sr_(fp8|bf8)_\w+", _narrow(8)),
     (r"v_cvt_(scalef32_)?pk_(fp8|bf8)_\w+|v_cvt_scalef32_(f16|bf16)_\w+", _narrow(16)),
 )  # fmt: skip
@@ -347,6 +351,8 @@ def rule_of(inst: Instruction, words: int) -> Rule:
     plain = "_" not in inst.encoding
     for pattern, rule in _COMPILED:
         if pattern.fullmatch(inst.op):
+            if rule is _packed_halves and inst.encoding not in ("VOP3P", "VOP2"):
+                break
             return _union if not plain and _EXACT_WHEN_PLAIN.fullmatch(inst.op) else rule
     if inst.dst and inst.dst[0].file in "va" and re.fullmatch(r"[uifb]16|bf16", inst.dst[0].format):
         return _half_result
