@@ -65,8 +65,8 @@ class Threaded:
             if known is None:
                 self.context.refuse(inst, "no semantics")
             length += 1
-            made = indexed(inst, moving, known.build, context) if moving else None
-            made = made or known.build(inst, context)
+            shifted = indexed(inst, moving, known.build, context) if moving else None
+            made = shifted or known.build(inst, context)
             moving, context = mode_after(inst, moving), context_after(inst, context)
             if moving and (known.ends or inst.next_pc in self.leaders):
                 self.context.refuse(inst, "register indexing that is on across a branch or its target")

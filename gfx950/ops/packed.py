@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mxassay.gfx950.floating import canonical, fma_f32
+from mxassay.gfx950.floating import canonical, clamped, flush, fma_f32
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.operands import Read, constant, raw
 from mxassay.gfx950.registry import CERTAIN, Build, Context, Step, define, semantics
@@ -28,6 +28,8 @@ def _half(inst: Instruction, slot: int, high: bool, context: Context) -> Read:
         value = constant(operand, "f32")
         return lambda wv: -value if negate else value
     read = raw(operand, inst, context, select)
+    if context.mode.denorm_32 in (0, 2):
+        return lambda wv: flush((read(wv) ^ _SIGN if negate else read(wv)).view(np.float32))
     if negate:
         return lambda wv: (read(wv) ^ _SIGN).view(np.float32)
     return lambda wv: read(wv).view(np.float32)
@@ -35,15 +37,20 @@ def _half(inst: Instruction, slot: int, high: bool, context: Context) -> Read:
 
 def _pair(function: Callable[..., Any], sources: int) -> Build:
     def build(inst: Instruction, context: Context) -> Step:
-        if inst["clamp"] or context.mode.denorm_32 != 3:
-            context.refuse(inst, "CLAMP, or float32 denormals flushed")
+        mode = context.mode
+        if mode.round_32:
+            context.refuse(inst, "a rounding mode other than nearest even")
         reads = [[_half(inst, slot, high, context) for slot in range(sources)] for high in (False, True)]
-        index = inst.dst[0].index
+        index, clamp, flushed = inst.dst[0].index, inst["clamp"], mode.denorm_32 in (0, 1)
 
         def step(wv: Cohort) -> None:
             halves = [np.asarray(function(*(read(wv) for read in half))) for half in reads]
             for word, value in enumerate(halves):
                 value = canonical(value)
+                if clamp:
+                    value = clamped(value, mode.dx10_clamp)
+                if flushed:
+                    value = flush(value)
                 if wv.full:
                     wv.vf[index + word] = value
                 else:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mxassay.gfx950.bits import leading_zeros, reversed_bits, sign_bits, trailing_zeros
 from mxassay.gfx950.instruction import Instruction
-from mxassay.gfx950.lanewise import lanewise, reads_of
+from mxassay.gfx950.lanewise import lanewise, reads_of, saturating
 from mxassay.gfx950.operands import destination, mask_destination
 from mxassay.gfx950.registry import CERTAIN, INFERRED, Build, Context, Step, define, semantics
 from mxassay.gfx950.wave import Cohort
@@ -129,7 +129,6 @@ lanewise(
         "v_xad_u32": lambda a, b, c: (a ^ b) + c,
         "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
         "v_bfe_u32": _bfe_u32,
-        "v_mad_u32_u24": lambda a, b, c: _low24(a) * _low24(b) + c,
         "v_max3_u32": lambda a, b, c: np.maximum(np.maximum(a, b), c),
         "v_min3_u32": lambda a, b, c: np.minimum(np.minimum(a, b), c),
         "v_med3_u32": lambda a, b, c: np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c)),
@@ -138,10 +137,17 @@ lanewise(
     _ISA,
 )
 lanewise("i32 u32 u32 -> i32", {"v_bfe_i32": _bfe_i32}, CERTAIN, _ISA)
+
+
+def _mad24(low24: Any) -> Any:
+    return lambda a, b, c: low24(a).astype(np.int64) * low24(b) + c
+
+
+lanewise("u32 u32 u32 -> u32", {"v_mad_u32_u24": saturating(_mad24(_low24), U32)}, CERTAIN, _ISA, clamps=True)
+lanewise("i32 i32 i32 -> i32", {"v_mad_i32_i24": saturating(_mad24(_signed24), np.int32)}, CERTAIN, _ISA, clamps=True)
 lanewise(
     "i32 i32 i32 -> i32",
     {
-        "v_mad_i32_i24": lambda a, b, c: _signed24(a) * _signed24(b) + c,
         "v_max3_i32": lambda a, b, c: np.maximum(np.maximum(a, b), c),
         "v_min3_i32": lambda a, b, c: np.minimum(np.minimum(a, b), c),
         "v_med3_i32": lambda a, b, c: np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c)),
