@@ -1,10 +1,5 @@
-"""Hypothesis profiles, in one place. `HYPOTHESIS_PROFILE` picks one; the default is `quick`."""
+"""Hypothesis profiles: `HYPOTHESIS_PROFILE` picks one of `mxassay.profiles.PROFILES`; the default is `quick`."""
 
-import os
+from mxassay.profiles import load, loaded
 
-from hypothesis import HealthCheck, settings
-
-settings.register_profile("quick", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("nightly", max_examples=2500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+load(loaded())

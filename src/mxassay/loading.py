@@ -54,7 +54,7 @@ def open_kernels(request: Request) -> AbstractContextManager[list[Kernel]]:
         ContractError: an ABI that is none of ABIS, or options that don't go together.
         UnsupportedError: no such file, module or attribute, an import that fails, or an ABI the device can't serve.
     """
-    abi = request.abi or _abi_of(request.spec)
+    abi = request.abi or abi_of(request.spec)
     if abi not in ABIS:
         raise ContractError(f"ABI must be one of {', '.join(ABIS)}, not {abi}")
     if abi != "mxfp4-gemm" and request.spec is None and abi != "aiter-a4w4":
@@ -62,7 +62,8 @@ def open_kernels(request: Request) -> AbstractContextManager[list[Kernel]]:
     return _OPENERS[abi](request)
 
 
-def _abi_of(spec: str | None) -> str:
+def abi_of(spec: str | None) -> str:
+    """The ABI that a kernel's name suggests."""
     if spec is None or ":" in spec:
         return "mxfp4-gemm"
     return "aiter-a4w4" if spec.endswith((".co", ".hsaco")) else "gpumode"

@@ -1,41 +1,143 @@
-"""pytest options and fixtures. Loaded with every pytest run, so it imports neither torch nor triton."""
+"""pytest options, fixtures and verdicts. Loaded with every pytest run, so it imports neither torch nor triton."""
 
+import importlib
+import json
 import os
+import shlex
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from mxassay.devices import DEVICES, Device, device
-from mxassay.errors import UnsupportedError
+from mxassay.errors import MxassayError, UnsupportedError
 
-_NEEDS = {
+if TYPE_CHECKING:
+    from mxassay.properties.kernel import Contract, KernelUnderTest
+
+_MARKED = {
     "mi355x": "needs a real MI355X (gfx950)",
     "cuda": "needs a CUDA GPU",
 }
+_PROPERTY = "mx_property"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--mx-device`, like `mxassay check --device`."""
+    """The kernel under test, where it runs, and how much; like the options of `mxassay check`."""
     group = parser.getgroup("mxassay")
-    group.addoption("--mx-device", default="interpreter", help=f"device to run kernels on: auto, {', '.join(DEVICES)}")
+    add = group.addoption
+    add("--mx-kernel", help="kernel under test: module:attr, path.py:attr, path.py or path.co (default: our own)")
+    add("--mx-abi", help="its ABI: mxfp4-gemm, gpumode or aiter-a4w4 (default: told from the name)")
+    add("--mx-dialect", default="even", help="quantization dialect it implements (default: even)")
+    add("--mx-multiples", help="M,N,K: the sizes it takes are multiples of these (default: 1,16,64)")
+    add("--mx-aiter", metavar="PATH", help="root of an aiter checkout, for kernels that import aiter")
+    add("--mx-tile", metavar="MxN", help="tile of a code object whose name does not say it")
+    add("--mx-device", default="auto", help=f"device to run kernels on: auto, {', '.join(DEVICES)} (default: auto)")
+    add("--mx-profile", choices=("quick", "thorough", "nightly"), help="how many examples (default: quick)")
+    add("--mx-database", metavar="PLACE", help="failing examples: a folder (default: .hypothesis) or redis://HOST/DB")
+    add("--mx-verdicts", metavar="FILE", help="write what became of each property as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Markers for tests that only make sense on one device; torch's threads wait without spinning."""
+    """Markers; the profile; torch's threads wait without spinning."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers are the parallelism
-    for name, need in _NEEDS.items():
+    for name, need in _MARKED.items():
         config.addinivalue_line("markers", f"{name}: {need}; skipped elsewhere, with the reason")
+    config.addinivalue_line("markers", f"{_PROPERTY}(id): the property of mxassay.properties.catalogue that it claims")
+    profile, database = config.getoption("--mx-profile"), config.getoption("--mx-database")
+    if profile or database:
+        from mxassay.profiles import load, loaded
+
+        load(profile or loaded(), database)
+    if config.getoption("--mx-verdicts") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Verdicts(Path(config.getoption("--mx-verdicts"))))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what the chosen device can't run."""
     chosen = config.getoption("--mx-device")
     for item in items:
-        for name, need in _NEEDS.items():
+        for name, need in _MARKED.items():
             if item.get_closest_marker(name) and chosen != name:
                 item.add_marker(pytest.mark.skip(reason=f"{need}: run with --mx-device {name}"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip properties that don't apply to the kernel under test, with the reason."""
+    name = _claimed(item)
+    if name is None:
+        return
+    from mxassay.properties.catalogue import CATALOGUE, NEEDS
+
+    item.user_properties.append((_PROPERTY, name))
+    lacking = [need for need in CATALOGUE[name].needs if need not in _features(item.config)]
+    if lacking:
+        pytest.skip("; ".join(NEEDS[need] for need in lacking))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """Tell the checks which property runs, and count its examples."""
+    name = _claimed(item)
+    if name is None:
+        return (yield)
+    from mxassay.properties.catalogue import CATALOGUE
+    from mxassay.properties.claims import running
+
+    running.property, running.examples, running.replay = CATALOGUE[name], 0, _replay(item)
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("mx_examples", max(running.examples, 1)))
+        running.property = None
+
+
+def _claimed(item: pytest.Item) -> str | None:
+    marker = item.get_closest_marker(_PROPERTY)
+    return marker.args[0] if marker else None
+
+
+def _features(config: pytest.Config) -> frozenset[str]:
+    """What the session offers, in the words of `mxassay.properties.catalogue.NEEDS`."""
+    name = config.getoption("--mx-device")
+    if name == "auto":
+        name = device("auto").name
+    abi = config.getoption("--mx-abi") or _abi_of(config.getoption("--mx-kernel"))
+    found = {"own"} if config.getoption("--mx-kernel") is None and abi == "mxfp4-gemm" else set()
+    if name == "emulated":
+        found |= {"emulated", "fpsan"} if _has_fpsan() else {"emulated"}
+    if name in ("emulated", "mi355x"):
+        found.add("scaled-mfma")
+    if abi != "gpumode" or name != "emulated":
+        found.add("same-process")
+    if abi != "aiter-a4w4":
+        found.add("quantizes")
+    return frozenset(found)
+
+
+def _abi_of(spec: str | None) -> str:
+    from mxassay.loading import abi_of
+
+    return abi_of(spec)
+
+
+def _has_fpsan() -> bool:
+    from triton import knobs
+
+    return hasattr(knobs.compilation, "instrumentation_mode")
+
+
+def _replay(item: pytest.Item) -> str:
+    where = f"mxassay.properties.{item.path.stem}::{'::'.join(item.nodeid.split('::')[1:])}"
+    words = ["pytest", "--pyargs", where]
+    for option in ("kernel", "abi", "dialect", "multiples", "aiter", "tile", "device", "profile"):
+        value = item.config.getoption(f"--mx-{option}")
+        if value and (option, value) != ("dialect", "even"):
+            words += [f"--mx-{option}", value]
+    return shlex.join(words)
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +149,86 @@ def mx_device(request: pytest.FixtureRequest) -> Iterator[Device]:
         pytest.skip(str(error))
     with chosen.open():
         yield chosen
+
+
+@pytest.fixture(scope="session")
+def mx_kernel(request: pytest.FixtureRequest, mx_device: Device) -> "Iterator[KernelUnderTest]":
+    """The kernel under test: a `mxassay.properties.kernel.KernelUnderTest`."""
+    from mxassay.loading import Request, open_kernels
+    from mxassay.properties.kernel import KernelUnderTest, put_under_test
+
+    if mx_device.name == "emulated":
+        # Raises the recursion limit when it is first imported; Hypothesis warns of that inside a test.
+        importlib.import_module("tinygrad.renderer.amd")
+    option = request.config.getoption
+    tile = tuple(int(size) for size in option("--mx-tile").split("x")) if option("--mx-tile") else None
+    wanted = Request(
+        spec=option("--mx-kernel"),
+        abi=option("--mx-abi"),
+        dialect=option("--mx-dialect"),
+        device=mx_device.name,
+        aiter=option("--mx-aiter"),
+        tile=tile,  # type: ignore[arg-type]
+    )
+    with open_kernels(wanted) as kernels:
+        if len(kernels) != 1:
+            raise MxassayError(
+                f"--mx-kernel must name one kernel, not {len(kernels)}; give the path of one code object"
+            )
+        found = KernelUnderTest(
+            kernels[0],
+            mx_device.name,
+            mx_device.tensors_on,
+            _contract(option("--mx-multiples")),
+            own="own" in _features(request.config),
+        )
+        put_under_test(found)
+        yield found
+
+
+def _contract(words: str | None) -> "Contract":
+    from mxassay.properties.kernel import Contract
+
+    if words is None:
+        return Contract()
+    m, n, k = (int(size) for size in words.split(","))
+    return Contract(m, n, k)
+
+
+class _Verdicts:
+    """Collects what became of each property and writes it as JSON when the session ends; registered in one process,
+    which with xdist is the one that sees all reports."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._records: dict[str, dict[str, Any]] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        known = dict(report.user_properties)
+        if _PROPERTY not in known or report.when == "teardown":
+            return
+        if report.when == "setup" and report.passed:
+            return
+        verdict = {"passed": "PASS", "skipped": "UNSUPPORTED"}.get(report.outcome) or (
+            "FAIL" if report.when == "call" and "PropertyViolation" in str(report.longrepr) else "ERROR"
+        )
+        self._records[report.nodeid] = {
+            "property": known[_PROPERTY],
+            "test": report.nodeid.rsplit("/", 1)[-1],
+            "verdict": verdict,
+            "examples": known.get("mx_examples", 0),
+            "seconds": round(report.duration, 3),
+            "message": _message(report),
+        }
+
+    def pytest_sessionfinish(self) -> None:
+        self._path.write_text(json.dumps(list(self._records.values()), indent=2))
+
+
+def _message(report: pytest.TestReport) -> str:
+    if report.passed:
+        return ""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message) if crash else str(report.longrepr)[-4000:]

@@ -12,13 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 SHIPPED = ("src/mxassay", "layouts", "reference", "optimized", "gfx950", "properties", "triage")
 
-# Who may import whom. `mxassay.errors` is open to all; the front door, src/mxassay, may import everything.
+# Who may import whom. `mxassay.errors` is open to all; the front door, src/mxassay, may import everything. The suite
+# also needs what describes a kernel, guards its buffers and names a profile: leaves that import nothing but errors.
 ARROWS = {
     "layouts": set(),
     "reference": {"layouts"},
     "optimized": {"layouts", "reference"},
     "gfx950": set(),
-    "properties": {"layouts", "reference", "optimized", "gfx950"},
+    "properties": {"layouts", "reference", "optimized", "gfx950", "arenas", "kernels", "profiles"},
     "triage": {"layouts", "reference", "optimized", "gfx950", "properties"},
 }
 

@@ -1,0 +1,73 @@
+"""How a test says which property it claims, and how many examples that deserves."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import seed, settings
+
+from mxassay.errors import ContractError
+from mxassay.profiles import PROFILES, loaded, register
+from mxassay.properties.catalogue import CATALOGUE, Property
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+@dataclass
+class Running:
+    """The test that runs now. `examples` counts how often its body was entered."""
+
+    property: Property | None = None
+    examples: int = 0
+    replay: str = ""
+
+
+running = Running()
+"""Set by the pytest plugin around each test; a process runs one test at a time."""
+
+
+def claim(name: str, examples: float = 1.0) -> Callable[[Test], Test]:
+    """Outermost decorator of a test: it claims the property `name` of the catalogue.
+
+    A Hypothesis test gets `examples` times what the profile gives an average property. In the quick profile its seed
+    is fixed, so that two runs draw the same examples, need the same compiled kernels and say the same.
+    """
+    if name not in CATALOGUE:
+        raise ContractError(f"a claimed property must be one of {', '.join(CATALOGUE)}, not {name}")
+
+    def decorate(test: Test) -> Test:
+        test = pytest.mark.mx_property(name)(test)
+        handle = getattr(test, "hypothesis", None)
+        if handle is None:
+            return test
+        handle.inner_test = _counted(handle.inner_test)
+        register()
+        test = settings(settings.get_profile(loaded()), max_examples=scaled(examples))(test)
+        return seed(SEED)(test) if quick() else test
+
+    return decorate
+
+
+SEED = 748756  # any constant
+"""What the quick profile draws from."""
+
+
+def quick() -> bool:
+    """Whether the profile in force is the quick one."""
+    return loaded() == "quick"
+
+
+def scaled(examples: float) -> int:
+    """`examples` times the profile's, at least two."""
+    return max(2, round(PROFILES[loaded()] * examples))
+
+
+def _counted(body: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(body)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        running.examples += 1
+        return body(*args, **kwargs)
+
+    return counted

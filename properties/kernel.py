@@ -1,0 +1,216 @@
+"""The kernel under test as the suite sees it: what it takes, how to call it, and what a call brought."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import currently_in_test_context, reject
+
+from mxassay.arenas import Arena, GuardedAllocations
+from mxassay.errors import ContractError, MxassayError, UnsupportedError
+from mxassay.kernels import GemmArguments, Kernel, Shape
+from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
+from mxassay.properties.checks import PropertyViolation, assert_left_alone, violation
+from mxassay.properties.entries import ENTRIES
+from mxassay.properties.operands import Operands
+from mxassay.reference import dequantize
+
+
+@dataclass(frozen=True)
+class Contract:
+    """Which shapes a kernel takes: M, N and K must be positive multiples of these."""
+
+    m: int = 1
+    n: int = 16
+    k: int = 64
+
+    @property
+    def multiples(self) -> Shape:
+        """As a shape."""
+        return self.m, self.n, self.k
+
+    def admits(self, shape: Shape) -> bool:
+        """Whether the shape is legal.
+
+        >>> Contract(k=256).admits((1, 16, 320))
+        False
+        """
+        return all(size > 0 and size % multiple == 0 for size, multiple in zip(shape, self.multiples, strict=True))
+
+    def fitted(self, shape: Shape) -> Shape:
+        """The shape, each size rounded up to what is legal.
+
+        >>> Contract(k=256).fitted((1, 16, 320))
+        (1, 16, 512)
+        """
+        m, n, k = (-(-size // multiple) * multiple for size, multiple in zip(shape, self.multiples, strict=True))
+        return m, n, k
+
+
+@dataclass(frozen=True, repr=False)
+class Launch:
+    """How to call: the entry point and the plan, both of our own kernel alone."""
+
+    plan: Any = None
+    entry: str = "matmul"
+
+    def __repr__(self) -> str:
+        plan = self.plan.words if self.plan is not None else "its own plan"
+        return f"<{self.entry}, {plan}>"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where operands lie. `padding` fills the padding of the scale table, `view` names the strides of A (see VIEWS)."""
+
+    padding: int = 0xFF
+    view: str = "contiguous"
+
+
+def viewed(a: torch.Tensor, view: str) -> torch.Tensor:
+    """`a` with the strides that `view` names, the memory between its elements NaN.
+
+    >>> viewed(torch.ones(2, 4), "transposed").stride()
+    (1, 2)
+    """
+    m, k = a.shape
+    nan = float("nan")
+    if view == "contiguous":
+        return a.contiguous()
+    if view == "transposed":
+        return a.t().contiguous().t()
+    row, column, first = VIEWS[view]
+    whole = torch.full((m * row + 1, (k + first + 16) * column), nan, dtype=a.dtype)
+    part = whole[: m * row : row, first * column : (first + k) * column : column]
+    return part.copy_(a)
+
+
+# Rows of the buffer for each row of A, elements for each k, and columns in front of the first.
+VIEWS: dict[str, tuple[int, int, int]] = {
+    "contiguous": (1, 1, 0),
+    "transposed": (1, 1, 0),
+    "columns of a wider buffer": (1, 1, 16),
+    "columns that start at an odd place": (1, 1, 3),
+    "every third row": (3, 1, 0),
+    "every other element": (1, 2, 0),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome:
+    """What a call brought: `out` on the CPU, and the call itself."""
+
+    out: torch.Tensor
+    operands: Operands
+    launch: Launch
+    placement: Placement
+    kernel: "KernelUnderTest"
+
+    @property
+    def words(self) -> str:
+        """The call in one line."""
+        how = f", {self.launch!r}" if self.kernel.own else ""
+        where = "" if self.placement == Placement() else f", {self.placement}"
+        return f"{self.operands!r}{how}{where}"
+
+
+@dataclass(frozen=True, eq=False)
+class KernelUnderTest:
+    """A kernel, the device it runs on, and its contract.
+
+    Attributes:
+        kernel: as the front door opened it.
+        device: name of the open device.
+        tensors_on: the torch device on which its inputs lie.
+        contract: the shapes it takes.
+        own: whether it is our own kernel, with plans and several entry points.
+    """
+
+    kernel: Kernel
+    device: str
+    tensors_on: str
+    contract: Contract = field(default_factory=Contract)
+    own: bool = False
+
+    @property
+    def full_range(self) -> bool:
+        """Whether every scale byte is exact: not where Triton widens code times scale to bfloat16."""
+        return self.device in ("emulated", "mi355x")
+
+    def run(
+        self,
+        operands: Operands,
+        launch: Launch | None = None,
+        placement: Placement | None = None,
+        stored: tuple[torch.Tensor, torch.Tensor] | None = None,
+    ) -> Outcome:
+        """Call the kernel once, with every buffer in an arena, and see that it left alone what it must.
+
+        `stored`: preshuffled weights and shuffled scales, byte by byte, instead of those that `operands` imply. Where
+        the kernel is not ours and refuses, the example is rejected: the shape is outside its contract.
+
+        Raises:
+            PropertyViolation: an input or a byte around a buffer was written.
+        """
+        launch, placement = launch or Launch(), placement or Placement()
+        b = dequantize(operands.codes, operands.scales).to(torch.bfloat16)
+        given = {
+            "a": viewed(operands.a, placement.view),
+            "b": b,
+            "b_packed": operands.codes,
+            "b_preshuffled": stored[0] if stored else WEIGHT_PRESHUFFLE.apply(operands.codes),
+            "b_scales_shuffled": stored[1] if stored else SCALE_SHUFFLE.apply(operands.scales, fill=placement.padding),
+        }
+        arenas = [Arena(name, tensor, self.tensors_on, fill=True) for name, tensor in given.items()]
+        arguments = GemmArguments(**{arena.name: arena.tensor for arena in arenas})
+        allocations = GuardedAllocations()
+        try:
+            with allocations:
+                out = self._called(arguments, launch)
+                if out.is_cuda:
+                    torch.cuda.synchronize()
+        except (ContractError, UnsupportedError) as error:
+            if not self.own:
+                _outside_the_contract(str(error))
+            raise violation(
+                f"a legal call must not be refused, but was: {error}", case=f"{operands!r}, {launch!r}"
+            ) from error
+        except PropertyViolation:
+            raise
+        except Exception as error:
+            raise violation(
+                f"the kernel must run, not raise {type(error).__name__}: {error}", case=f"{operands!r}, {launch!r}"
+            ) from error
+        outcome = Outcome(out.detach().cpu(), operands, launch, placement, self)
+        assert_left_alone(arenas, allocations, outcome)
+        return outcome
+
+    def _called(self, x: GemmArguments, launch: Launch) -> torch.Tensor:
+        if self.own:
+            return ENTRIES[launch.entry](x, launch.plan)
+        return self.kernel.call(x, launch.plan).out
+
+
+def _outside_the_contract(why: str) -> None:
+    if currently_in_test_context():
+        reject()
+    pytest.skip(f"the kernel refuses: {why}")
+
+
+_opened: list[KernelUnderTest] = []
+
+
+def put_under_test(kernel: KernelUnderTest) -> None:
+    """Make `kernel` the one that strategies and checks ask for. A process tests one kernel, as it has one device."""
+    _opened[:] = [kernel]
+
+
+def under_test() -> KernelUnderTest:
+    """The kernel that the session tests.
+
+    Raises MxassayError before the fixture `mx_kernel` has opened one.
+    """
+    if not _opened:
+        raise MxassayError("a kernel must be under test before examples are drawn; ask for the fixture mx_kernel")
+    return _opened[0]

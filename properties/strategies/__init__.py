@@ -1,0 +1,32 @@
+"""Strategies, each named after what it makes. Those that depend on the kernel under test ask for it when they draw."""
+
+from mxassay.properties.strategies.blocks import any_blocks, blocks, sharp_blocks, special_blocks
+from mxassay.properties.strategies.buffers import placements
+from mxassay.properties.strategies.layouts import memory_layouts
+from mxassay.properties.strategies.matrices import (
+    block_matrices,
+    certified_operands,
+    ramped_operands,
+    wide_operands,
+)
+from mxassay.properties.strategies.permutations import permutations
+from mxassay.properties.strategies.plans import PLANS, launches, splits
+from mxassay.properties.strategies.shapes import shapes
+
+__all__ = [
+    "PLANS",
+    "any_blocks",
+    "block_matrices",
+    "blocks",
+    "certified_operands",
+    "launches",
+    "memory_layouts",
+    "permutations",
+    "placements",
+    "ramped_operands",
+    "shapes",
+    "sharp_blocks",
+    "special_blocks",
+    "splits",
+    "wide_operands",
+]

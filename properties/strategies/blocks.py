@@ -1,0 +1,97 @@
+"""Blocks of 32 bfloat16 activations: sharp, special, arbitrary."""
+
+from functools import cache
+
+import torch
+from hypothesis import strategies as st
+
+from mxassay.reference import E2M1
+
+BLOCK = 32
+_INFINITY, _SUBNORMAL = 0x7F80, 0x007F
+
+# Ratios to the scale at which the code changes, and the codes themselves.
+RATIOS = tuple(sorted({*E2M1.midpoints, *(value for value in E2M1.values[1:8])}))
+
+
+def _block(bits: list[int]) -> torch.Tensor:
+    """bfloat16 (32,) of these bit patterns, zeros behind them."""
+    padded = torch.zeros(BLOCK, dtype=torch.int32)
+    padded[: len(bits)] = torch.tensor(bits, dtype=torch.int32)
+    return padded.to(torch.int16).view(torch.bfloat16)
+
+
+@cache
+def _bits_of(ratio: float, exponent: int) -> int:
+    """The bits of the bfloat16 ratio * 2^exponent, or of its neighbour toward zero."""
+    exact = torch.tensor(ratio, dtype=torch.float64) * 2.0**exponent
+    near = exact.to(torch.bfloat16)
+    return int(near.view(torch.int16)) & 0x7FFF
+
+
+@st.composite
+def sharp_blocks(draw: st.DrawFn) -> torch.Tensor:
+    """bfloat16 (32,): a largest magnitude of any exponent and mantissa, and elements at the ratios where codes change,
+    exactly or one unit in the last place beside, with both signs.
+
+    Shrinks towards few elements at a tie, scale 1.
+    """
+    field = draw(st.sampled_from((129, 130, 128, 2, 1, 3, 8, 134, 200, 253, 254)) | st.integers(1, 254), label="field")
+    mantissa = draw(st.sampled_from((0, 0x40, 0x5F, 0x60, 0x61, 0x7F)) | st.integers(0, 127), label="mantissa")
+    amax = field << 7 | mantissa
+    # The scale of EVEN; other dialects lie at most one step beside, where these ratios are sharp as well.
+    exponent = max((amax + 0x20) >> 7, 2) - 2 - 127
+    one = st.tuples(st.sampled_from(RATIOS), st.sampled_from((0, 1, -1)), st.booleans())
+    drawn = draw(st.lists(one, max_size=BLOCK - 1), label="(ratio, units beside, negative)")
+    bits = [amax]
+    for ratio, units, negative in drawn:
+        magnitude = min(max(_bits_of(ratio, exponent) + units, 0), amax)
+        bits.append(magnitude | (0x8000 if negative else 0))
+    place = draw(st.integers(0, BLOCK - 1), label="place of the largest")
+    return _block(bits).roll(place)
+
+
+SPECIAL: dict[str, list[int]] = {
+    "zeros": [],
+    "one -0": [0x8000],
+    "all -0": [0x8000] * BLOCK,
+    "one-hot 1": [0x3F80],
+    "one-hot at the end": [0] * 31 + [0x3F80],
+    "outlier among ones": [0x3F80] * 16 + [0x4B00] + [0x3F80] * 15,
+    "least subnormal": [0x0001],
+    "largest subnormal": [_SUBNORMAL, 0x807F, 0x0001, 0x0040],
+    "subnormal and normal": [0x0080, _SUBNORMAL, 0x0020, 0x8001],
+    "largest finite": [0x7F7F, 0xFF7F, 0x7F00, 0x3F80],
+    "1.75 * 2^127": [0x7F60, 0x7F5F, 0xFF40],
+    "just below 1.75 * 2^127": [0x7F5F, 0x7F00],
+    "Inf": [_INFINITY, 0x3F80, 0x7F00],
+    "-Inf": [0xFF80, 0x3F80],
+    "Inf and -Inf": [_INFINITY, 0xFF80],
+    "NaN": [0x7FC0, 0x3F80],
+    "NaN last": [0x3F80] * 31 + [0x7FC0],
+    "negative NaN": [0xFFC0, 0x3F80],
+    "signalling NaN": [0x7F81, 0x3F80],
+    "NaN of all ones": [0xFFFF, 0x4000],
+    "NaN and Inf": [0x7FC0, _INFINITY, 0x3F80],
+}
+"""Blocks by hand, as bfloat16 bits."""
+
+
+def special_blocks() -> st.SearchStrategy[torch.Tensor]:
+    """bfloat16 (32,), one of SPECIAL."""
+    return st.sampled_from(list(SPECIAL)).map(lambda name: _block(SPECIAL[name]))
+
+
+def any_blocks() -> st.SearchStrategy[torch.Tensor]:
+    """bfloat16 (32,) of any bit patterns."""
+    return st.lists(st.integers(0, 0xFFFF), max_size=BLOCK).map(_block)
+
+
+def blocks() -> st.SearchStrategy[torch.Tensor]:
+    """bfloat16 (32,): sharp, special or arbitrary."""
+    return sharp_blocks() | special_blocks() | any_blocks()
+
+
+def finite_blocks() -> st.SearchStrategy[torch.Tensor]:
+    """bfloat16 (32,), sharp, no Inf and no NaN."""
+    return sharp_blocks()
