@@ -1,0 +1,134 @@
+"""All faults on trial: controls, workers, the score."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mxassay.errors import MxassayError
+from mxassay.properties.faults.cache import Cache
+from mxassay.properties.faults.fault import Fault
+from mxassay.properties.faults.tree import Tree, snapshot
+from mxassay.properties.faults.trial import Setting, Trial, run_suite, run_usual, try_fault
+from mxassay.properties.faults.usual import GATES
+
+CONTROL_LIMIT = {"quick": 1200.0, "thorough": 7200.0}
+"""Seconds that the unchanged copy may take. Its time sets the limit of the faulty ones."""
+
+_PATIENCE = 4.0  # a faulty copy may take this many times as long as the unchanged one before it counts as hanging
+_LEAST_LIMIT = 180.0
+
+Told = Callable[[str, Trial | None], None]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What was run, and what became of each fault, in the order in which they were given."""
+
+    profile: str
+    code: str
+    trials: tuple[Trial, ...]
+
+    def score(self) -> dict[str, Any]:
+        """How many of the faults without a proof of equivalence each way of testing kills, and its share of them.
+
+        `suite` leaves out what only the machinery's own tests killed; `with_tests` counts it. Faults that were killed
+        in spite of a proof are listed in `refuted`, since the proof or the property is wrong.
+        """
+        counted = [trial for trial in self.trials if not trial.fault.equivalent]
+        killed = {
+            "suite": sum(trial.suite.by is not None for trial in counted),
+            "with_tests": sum(trial.verdict == "killed" for trial in counted),
+            **{gate: sum(not trial.gates[gate] for trial in counted) for gate in GATES},
+        }
+        return {
+            "faults": len(counted),
+            "equivalent": sum(trial.verdict == "equivalent" for trial in self.trials),
+            "refuted": [t.fault.id for t in self.trials if t.fault.equivalent and t.verdict == "killed"],
+            "killed": killed,
+            "share": {name: round(count / len(counted), 4) if counted else None for name, count in killed.items()},
+        }
+
+
+def _nobody(what: str, trial: Trial | None) -> None:
+    pass
+
+
+def run(
+    faults: Sequence[Fault],
+    *,
+    profile: str = "quick",
+    seed: int = 0,
+    jobs: int = 2,
+    caches: Path,
+    fresh: bool = False,
+    told: Told = _nobody,
+) -> Campaign:
+    """Put every fault on trial, `jobs` at a time.
+
+    First the unchanged copy must pass, on every device that the faults name: otherwise a failure would mean nothing.
+    Crashes count as kills, and so do hangs: four times as long as the unchanged copy takes.
+
+    Args:
+        caches: where results and compiled kernels are kept between runs. A result counts again while the fault, the
+            code it depends on, the profile, the seed and the versions of what is used are the same.
+        fresh: run again what is kept.
+        told: called from this thread with a line for people, and with each trial as it ends.
+
+    Raises MxassayError when the unchanged copy fails; ContractError when a fault does not fit the code.
+    """
+    setting = Setting(profile, seed, caches / "triton", threads=max(1, (os.cpu_count() or 1) // jobs))
+    found: dict[str, Trial] = {}
+    with tempfile.TemporaryDirectory(prefix="mxassay-faults-") as name:
+        folder = Path(name).resolve()
+        tree = snapshot(folder / "original")
+        for fault in faults:
+            tree.check_fits(fault)
+        cache = Cache(caches / "results", tree, fresh=fresh)
+        limits = {
+            device: max(_LEAST_LIMIT, _PATIENCE * _control(device, tree, setting, cache, folder, told))
+            for device in sorted({fault.device for fault in faults})
+        }
+
+        def put_on_trial(fault: Fault) -> Trial:
+            root = folder / fault.id
+            try:
+                return try_fault(fault, lambda: tree.planted(fault, root), setting, cache, limits[fault.device])
+            finally:
+                shutil.rmtree(root, ignore_errors=True)
+
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                for future in as_completed([pool.submit(put_on_trial, fault) for fault in faults]):
+                    trial = future.result()
+                    found[trial.fault.id] = trial
+                    told("planting", trial)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return Campaign(profile, cache.code, tuple(found[fault.id] for fault in faults))
+
+
+def _control(device: str, tree: Tree, setting: Setting, cache: Cache, folder: Path, told: Told) -> float:
+    """Seconds of the unchanged copy. Leaves the kernels that no fault touches in Triton's cache."""
+    how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": device}
+    known = cache.recall("suite", None, **how)
+    if known is not None:
+        return float(known)
+    told(f"the unchanged copy on {device}", None)
+    control = tree.planted(None, folder / f"control-{device}")
+    suite = run_suite(control, device, setting, CONTROL_LIMIT[setting.profile])
+    if suite.by is not None:
+        raise MxassayError(
+            f"the suite must pass without a planted fault, not fail {suite.by} on {device} ({suite.how}): "
+            f"{suite.message}; mend that first, since every fault would count as killed"
+        )
+    usual = run_usual(control, device, setting, CONTROL_LIMIT[setting.profile])
+    if not all(usual["passed"].values()):
+        raise MxassayError(f"the usual tests must pass without a planted fault, not fail: {usual['message']}")
+    cache.keep("suite", None, suite.seconds, **how)
+    return suite.seconds

@@ -1,0 +1,233 @@
+"""One fault on trial: the suite, where needed the machinery's own tests, and the usual tests, each in a process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mxassay.errors import MxassayError
+from mxassay.properties.faults.cache import Cache
+from mxassay.properties.faults.fault import Fault
+from mxassay.properties.faults.tree import Tree
+from mxassay.properties.faults.usual import GATES
+from mxassay.properties.faults.witness import JOURNAL
+
+# Faults of these stages sit in what judges. The suite may be unable to see them; the tests of that folder must.
+_JUDGES = ("layouts", "reference", "certificate", "checker")
+_TESTS = {
+    "layouts": "layouts",
+    "reference": "reference",
+    "src": "front",
+    "gfx950": "gfx950/core",
+    "properties": "properties",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all trials of a campaign share.
+
+    Attributes:
+        profile: quick or thorough.
+        seed: for Hypothesis, where the profile leaves it open.
+        compiled: Triton's cache, by a hash of a kernel's source: a faulty kernel never meets another one's code.
+        threads: OMP_NUM_THREADS of a trial.
+    """
+
+    profile: str
+    seed: int
+    compiled: Path
+    threads: int
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a run of tests ended a fault, or that it did not.
+
+    Attributes:
+        by: the property, or the test where it claims none; None where all passed.
+        how: failure, import, crash, timeout, or "".
+        examples: of the test that failed, up to the first failing one.
+        seconds: of the run.
+        message: first words of the failure.
+    """
+
+    by: str | None
+    how: str = ""
+    examples: int = 0
+    seconds: float = 0.0
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A fault and what became of it.
+
+    Attributes:
+        suite: what the suite made of it. tests: what the machinery's own tests did, where they were asked.
+        gates: for each of GATES whether it would have let the fault pass. gates_message: what it saw first.
+    """
+
+    fault: Fault
+    suite: Death
+    tests: Death | None
+    gates: dict[str, bool]
+    gates_message: str = ""
+
+    @property
+    def death(self) -> Death:
+        """The suite's, or where that survived, the tests'."""
+        return self.tests if self.suite.by is None and self.tests is not None else self.suite
+
+    @property
+    def verdict(self) -> str:
+        """killed, survived, or equivalent: a fault with a proof, which survived. One that was killed in spite of its
+        proof is killed, and the proof or the property is wrong.
+        """
+        if self.death.by is not None:
+            return "killed"
+        return "equivalent" if self.fault.equivalent else "survived"
+
+    def as_json(self) -> dict[str, Any]:
+        """A dictionary of plain JSON types."""
+        fault, death = self.fault, self.death
+        return {
+            "id": fault.id,
+            "class": fault.class_,
+            "file": fault.file,
+            "stage": fault.stage,
+            "device": fault.device,
+            "why": fault.why,
+            "verdict": self.verdict,
+            "killed_by": death.by,
+            "how": death.how,
+            "by": "suite" if self.suite.by else "tests" if death.by else None,
+            "examples": death.examples,
+            "seconds": round(death.seconds, 1),
+            "message": death.message,
+            **{gate: "survived" if self.gates[gate] else "killed" for gate in GATES},
+            "gates_message": self.gates_message,
+            "equivalent": fault.equivalent or None,
+        }
+
+
+def try_fault(fault: Fault, plant: Callable[[], Tree], setting: Setting, cache: Cache, limit: float) -> Trial:
+    """Put `fault` on trial. `plant` makes a copy with the fault in it, and is called only if something is not kept.
+
+    A run longer than `limit` seconds counts as hanging.
+    """
+    planted: list[Tree] = []
+
+    def tree() -> Tree:
+        if not planted:
+            planted.append(plant())
+        return planted[0]
+
+    how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": fault.device}
+    suite = cache.recall("suite", fault, **how)
+    if suite is None:
+        suite = asdict(run_suite(tree(), fault.device, setting, limit))
+        cache.keep("suite", fault, suite, **how)
+    tests = None
+    if suite["by"] is None and fault.stage in _JUDGES:
+        tests = cache.recall("tests", fault, device=fault.device)
+        if tests is None:
+            tests = asdict(run_tests(fault, tree(), setting, limit))
+            cache.keep("tests", fault, tests, device=fault.device)
+    gates = cache.recall("gates", fault, device=fault.device)
+    if gates is None:
+        gates = run_usual(tree(), fault.device, setting, limit)
+        cache.keep("gates", fault, gates, device=fault.device)
+    return Trial(fault, Death(**suite), tests and Death(**tests), gates["passed"], gates["message"])
+
+
+def run_suite(tree: Tree, device: str, setting: Setting, limit: float) -> Death:
+    """The suite on the copy's own kernel, up to the first failure."""
+    words = ["--pyargs", "mxassay.properties", "--mx-device", device, "--mx-profile", setting.profile]
+    return _pytest(tree, [*words, f"--hypothesis-seed={setting.seed}"], setting, limit)
+
+
+def run_tests(fault: Fault, tree: Tree, setting: Setting, limit: float) -> Death:
+    """The tests of the folder that the fault lies in, up to the first failure. An absent folder finds nothing."""
+    folder = tree.root / "tests" / _TESTS.get(fault.file.split("/")[0], "-")
+    if not folder.is_dir():
+        return Death(None)
+    return _pytest(tree, [str(folder), "--mx-device", fault.device], setting, limit)
+
+
+def run_usual(tree: Tree, device: str, setting: Setting, limit: float) -> dict[str, Any]:
+    """What `mxassay.properties.faults.usual.measure` returns in the copy. A crash and a hang pass no gate."""
+    words = [sys.executable, "-m", "mxassay.properties.faults.usual", "--device", device]
+    code, stdout, _ = _run(words, tree, setting, limit, {})
+    try:
+        found: dict[str, Any] = json.loads(stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return {"passed": dict.fromkeys(GATES, False), "message": "timeout" if code is None else f"exit code {code}"}
+    return found
+
+
+def _pytest(tree: Tree, words: list[str], setting: Setting, limit: float) -> Death:
+    journal = tree.root / "journal.jsonl"
+    journal.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mxassay.pytest_plugin"]
+    command += ["-p", "mxassay.properties.faults.witness", *words]
+    started = time.perf_counter()
+    code, stdout, stderr = _run(command, tree, setting, limit, {JOURNAL: str(journal)})
+    seconds = time.perf_counter() - started
+    if code == 0:
+        return Death(None, seconds=seconds)
+    lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+    records = [json.loads(line) for line in lines]
+    failed = next((r for r in records if r["event"] == "end" and r["outcome"] == "failed"), None)
+    if failed is not None:
+        how = "import" if failed["when"] == "collect" else "failure"
+        return Death(_words(failed), how, failed["examples"], seconds, failed["message"])
+    running = records[-1] if records and records[-1]["event"] == "start" else None
+    if code is None or code < 0:
+        how = "timeout" if code is None else f"crash: {signal.Signals(-code).name}"
+        return Death(_words(running) if running else "session", how, 0, seconds, f"after {seconds:.0f} s")
+    if running is not None:
+        return Death(_words(running), "crash", 0, seconds, f"the process ended with code {code}")
+    if "Error" in stderr:  # a plugin or a conftest.py could not be imported
+        return Death("session", "import", 0, seconds, stderr.strip().splitlines()[-1])
+    raise MxassayError(f"pytest must run tests, not end with code {code}:\n{stdout[-2000:]}\n{stderr[-2000:]}")
+
+
+def _words(record: dict[str, Any]) -> str:
+    """The property's id, or the test's name from its folder on."""
+    return str(record["property"] or str(record["test"]).removeprefix("properties/"))
+
+
+def _run(
+    words: list[str], tree: Tree, setting: Setting, limit: float, extra: dict[str, str]
+) -> tuple[int | None, str, str]:
+    """Exit code (None: killed after `limit` seconds), standard output and error."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "HYPOTHESIS_"))}
+    environment |= {
+        "PYTHONPATH": str(tree.root / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TRITON_CACHE_DIR": str(setting.compiled),
+        "OMP_NUM_THREADS": str(setting.threads),
+        "PYTEST_ADDOPTS": "",
+        **extra,
+    }
+    process = subprocess.Popen(
+        words, cwd=tree.root, env=environment, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        stdout, stderr = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        return None, stdout, stderr
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    return process.returncode, stdout, stderr

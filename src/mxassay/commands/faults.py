@@ -1,0 +1,167 @@
+"""`mxassay faults`: the score of the suite, on faults planted one at a time."""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mxassay.environment import environment
+from mxassay.errors import ContractError
+from mxassay.verdicts import Document, Verdict, exit_code
+
+if TYPE_CHECKING:
+    from mxassay.properties.faults import Campaign, Fault, Trial
+
+_GATES = {"usual_test": "usual test", "ratio_gate": "95 % gate", "cosine_gate": "cosine"}
+_STYLE = {"killed": "green", "survived": "bold red", "equivalent": "dim"}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Plant each fault in a copy, run the suite and the usual tests, and print the matrix or JSON.
+
+    FAIL where a fault survives, and where one is killed in spite of its proof.
+    """
+    from mxassay.properties.faults import run as run_campaign
+
+    faults = _chosen(options)
+    if options.list:
+        return _list(faults, options)
+    started = time.perf_counter()
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        console=console, disable=options.json or not sys.stderr.isatty(), transient=True,
+    )  # fmt: skip
+    with progress:
+        task = progress.add_task("planting", total=len(faults))
+
+        def told(what: str, trial: "Trial | None") -> None:
+            if trial is None:
+                progress.update(task, description=what)
+                return
+            progress.update(task, advance=1, description="planting")
+            if progress.disable:
+                print(f"{trial.verdict:10} {trial.fault.id}: {trial.death.by or '-'}", file=sys.stderr, flush=True)
+
+        campaign = run_campaign(
+            faults,
+            profile=options.profile,
+            seed=options.seed,
+            jobs=options.jobs,
+            caches=Path(options.cache) if options.cache else default_cache(),
+            fresh=options.fresh,
+            told=told,
+        )
+    seconds = time.perf_counter() - started
+    score = campaign.score()
+    all_killed = score["killed"]["with_tests"] == score["faults"]
+    verdict = Verdict.PASS if all_killed and not score["refuted"] else Verdict.FAIL
+    if options.json:
+        extra = {
+            "profile": campaign.profile,
+            "code": campaign.code,
+            "faults": [trial.as_json() for trial in campaign.trials],
+            "score": score,
+        }
+        print(Document("faults", verdict, seconds, environment(), extra).dumps())
+    else:
+        print_matrix(Console(width=None if sys.stdout.isatty() else 170), campaign, seconds, verdict)
+    return exit_code(verdict)
+
+
+def default_cache() -> Path:
+    """Where results and compiled kernels are kept between runs."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mxassay" / "faults"
+
+
+def _chosen(options: argparse.Namespace) -> "list[Fault]":
+    from mxassay.properties.faults import faults_in, planted
+
+    faults = faults_in(Path(options.file)) if options.file else planted()
+    if not options.only:
+        return list(faults)
+    known = {fault.id: fault for fault in faults}
+    classes = {fault.class_ for fault in faults}
+    unknown = [word for word in options.only if word not in known and word not in classes]
+    if unknown:
+        raise ContractError(f"--only must name ids or classes that --list shows, not {', '.join(unknown)}")
+    return [fault for fault in faults if fault.id in options.only or fault.class_ in options.only]
+
+
+def _list(faults: "list[Fault]", options: argparse.Namespace) -> int:
+    if options.json:
+        listed = [
+            {"id": f.id, "class": f.class_, "file": f.file, "stage": f.stage, "device": f.device, "why": f.why,
+             "equivalent": f.equivalent or None}
+            for f in faults
+        ]  # fmt: skip
+        print(Document("faults", Verdict.PASS, 0.0, environment(), {"faults": listed}).dumps())
+        return exit_code(Verdict.PASS)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("fault", "class", "stage", "file", "why"):
+        table.add_column(heading, no_wrap=heading != "why")
+    for fault in faults:
+        why = f"{fault.why} (equivalent)" if fault.equivalent else fault.why
+        table.add_row(fault.id, fault.class_, fault.stage, fault.file, why)
+    Console(width=None if sys.stdout.isatty() else 170).print(table)
+    return exit_code(Verdict.PASS)
+
+
+def print_matrix(console: Console, campaign: "Campaign", seconds: float, verdict: Verdict) -> None:
+    """One row a fault, then classes, then the scores."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("fault", "class", "verdict", "killed by", "examples", "seconds", *_GATES.values()):
+        right = heading in ("examples", "seconds")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for trial in campaign.trials:
+        record = trial.as_json()
+        by = record["killed_by"] or "-"
+        if record["how"] not in ("", "failure"):
+            by = f"{by} ({record['how']})"
+        table.add_row(
+            record["id"],
+            record["class"],
+            f"[{_STYLE[record['verdict']]}]{record['verdict']}[/]",
+            by if record["by"] != "tests" else f"{by} (own tests)",
+            str(record["examples"] or "-"),
+            f"{record['seconds']:.0f}",
+            *(_gate(record[gate]) for gate in _GATES),
+        )
+    console.print(table)
+    for trial in campaign.trials:
+        if trial.verdict == "survived":
+            console.print(f"\nsurvived: {trial.fault.id} in {trial.fault.file}\n  {trial.fault.why}", highlight=False)
+    score = campaign.score()
+    console.print(
+        f"\n{score['faults']} faults that change something, {score['equivalent']} proved equivalent", highlight=False
+    )
+    for name, words in {
+        "suite": f"the suite, {campaign.profile}",
+        "with_tests": "with the machinery's own tests",
+    }.items():
+        console.print(_share(words, score, name), highlight=False)
+    for gate, words in _GATES.items():
+        console.print(_share(words, score, gate), highlight=False)
+    for name in score["refuted"]:
+        console.print(f"[bold red]{name} was killed in spite of its proof[/]")
+    counts = Counter(trial.verdict for trial in campaign.trials)
+    console.print(
+        f"\n{verdict.value}  {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}, {seconds:.0f} s",
+        highlight=False,
+    )
+
+
+def _gate(word: str) -> str:
+    return "killed" if word == "killed" else "[red]passed[/]"
+
+
+def _share(words: str, score: dict[str, Any], name: str) -> str:
+    share = score["share"][name]
+    return f"  {words:32}{score['killed'][name]:>5}" + (f"  {100 * share:5.1f} %" if share is not None else "")
