@@ -84,8 +84,10 @@ def parser() -> argparse.ArgumentParser:
     layout.set_defaults(run="mxassay.commands.layout")
 
     isa = commands.add_parser("isa", help="what a gfx950 code object needs, before anything runs")
-    isa.add_argument("file", help="path of a .co or .hsaco file")
-    isa.add_argument("--kernel", help="one kernel of the file; all when left out")
+    isa.add_argument("kernel", nargs="?", help="a .co or .hsaco file; with --shape, a kernel as in `mxassay check`")
+    isa.add_argument("--name", help="one kernel of the file; all when left out")
+    isa.add_argument("--shape", type=_shape, metavar="M,N,K", help="run a GEMM and count what its kernels execute")
+    isa.add_argument("--abi", help="with --shape: mxfp4-gemm or aiter-a4w4; told from the name by default")
     isa.add_argument("--hazards", action="store_true", help="also look for missing wait states")
     isa.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     isa.set_defaults(run="mxassay.commands.isa")

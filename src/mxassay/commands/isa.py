@@ -1,27 +1,28 @@
 """`mxassay isa`: what a gfx950 code object needs, how surely each instruction is known, and its missing wait states."""
 
 import argparse
+import math
 import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mxassay.environment import environment
+from mxassay.errors import ContractError, UnsupportedError
 from mxassay.verdicts import Document, Verdict, exit_code, worst
 
 if TYPE_CHECKING:
     from mxassay.gfx950.codeobject import CodeObject
+    from mxassay.gfx950.observe import Launch
 
 
 def run(options: argparse.Namespace) -> int:
-    """Report on the kernels of a file before anything runs. UNSUPPORTED where the emulator lacks an instruction, FAIL
-    where `--hazards` finds one.
-    """
-    from mxassay.gfx950.codeobject import load_code_object
+    """Report on the kernels of a file before anything runs; with `--shape`, on those that a GEMM of that shape
+    launches, and on what they executed.
 
+    UNSUPPORTED where the emulator lacks an instruction, FAIL where `--hazards` finds one.
+    """
     started = time.perf_counter()
-    code = load_code_object(options.file)
-    names = [options.kernel] if options.kernel else list(code.kernels)
-    found = [_kernel(code, name, hazards=options.hazards) for name in names]
+    found = _launched(options) if options.shape else _from_file(options)
     verdict = worst([Verdict(record["verdict"]) for record in found])
     if options.json:
         seconds = time.perf_counter() - started
@@ -31,7 +32,63 @@ def run(options: argparse.Namespace) -> int:
     return exit_code(verdict)
 
 
-def _kernel(code: "CodeObject", name: str, *, hazards: bool) -> dict[str, Any]:
+def _from_file(options: argparse.Namespace) -> list[dict[str, Any]]:
+    from mxassay.gfx950.codeobject import load_code_object
+
+    if options.kernel is None:
+        raise ContractError(
+            "a code object must be named, not left out; --shape M,N,K shows our own kernel instead"
+        )
+    code = load_code_object(options.kernel)
+    names = [options.name] if options.name else list(code.kernels)
+    return [_kernel(code, name, hazards=options.hazards) for name in names]
+
+
+def _launched(options: argparse.Namespace) -> list[dict[str, Any]]:
+    from mxassay.cases import Case, build
+    from mxassay.gfx950 import Options, emulated
+    from mxassay.gfx950.checks import Checks
+    from mxassay.gfx950.observe import Launch
+    from mxassay.loading import Request, open_kernels
+
+    class Watched(Checks):
+        """Counts what runs, and keeps each launch."""
+
+        def __init__(self) -> None:
+            super().__init__("counts,bank-conflicts,coalescing")
+            self.launches: list[Launch] = []
+
+        def begin(self, launch: Launch) -> None:
+            self.launches.append(launch)
+            super().begin(launch)
+
+    watched = Watched()
+    request = Request(options.kernel, options.abi, "even", "emulated")
+    with emulated(Options(observer=watched)), open_kernels(request) as kernels:
+        if kernels[0].abi == "gpumode":
+            raise UnsupportedError("a kernel must run in this process to be counted, not in that of a contest file")
+        plan_for = kernels[0].plan_for
+        arguments = build(Case(options.shape), "cpu").arguments
+        kernels[0].call(arguments, plan_for(*options.shape) if plan_for else None)
+    found = []
+    for launch, counts in zip(watched.launches, watched.counts, strict=True):
+        record = _kernel(launch.code_object, launch.code.name, hazards=options.hazards, launch=launch)
+        places = [place for place in watched.places if place.kernel == launch.code.name and place.extra]
+        worst_places = sorted(places, key=lambda place: -place.extra)[:8]
+        record["executed"] = {"instructions": counts.instructions, "busiest_wave": counts.busiest_wave,
+                              "loaded": counts.loaded, "stored": counts.stored, "lds_read": counts.lds_read,
+                              "lds_written": counts.lds_written, "waves": counts.waves}  # fmt: skip
+        lines = ["", "executed", *(f"  {line}" for line in counts.text().splitlines())]
+        lines.append("  busiest wave: " + ", ".join(f"{name} {n:,}" for name, n in counts.busiest_wave.items() if n))
+        for place in worst_places:
+            what = "LDS cycles" if place.check == "bank-conflicts" else "lines of memory"
+            lines.append(f"  {what} {place.cost:,}, {place.ideal:,} at best: {place.pc:#x} {place.instruction}")
+        record["text"] += "\n".join(lines)
+        found.append(record)
+    return found
+
+
+def _kernel(code: "CodeObject", name: str, *, hazards: bool, launch: "Launch | None" = None) -> dict[str, Any]:
     from mxassay.gfx950.dispatch import Kernel
     from mxassay.gfx950.fidelity import survey
     from mxassay.gfx950.hazards import hazards_of
@@ -39,7 +96,8 @@ def _kernel(code: "CodeObject", name: str, *, hazards: bool) -> dict[str, Any]:
     from mxassay.gfx950.static import report_of
 
     kernel = code.kernel(name)
-    report = report_of(kernel, supported)
+    size, lds = (math.prod(launch.block), launch.lds_bytes) if launch else (None, None)
+    report = report_of(kernel, supported, workgroup_size=size, lds_bytes=lds)
     surveyed = survey(Kernel(code, name))
     lint = hazards_of(kernel, code) if hazards else ()
     lines = [report.text(), "", f"{'instruction':<34}{'count':>6}  semantics"]
