@@ -50,15 +50,15 @@ def _rounded(parts: tuple[Floats, Floats, Floats]) -> Floats:
     return v_high + _odd(*two_sum(t_low, v_low))
 
 
-def fma_f64(a: Any, b: Any, c: Any) -> NDArray[np.float64]:
-    """a * b + c in float64, rounded once (RNE), denormals, overflow, NaN and infinities as IEEE 754 has them.
+def fma_f64(a: Any, b: Any, c: Any, power: Any = 0) -> NDArray[np.float64]:
+    """(a * b + c) * 2^power in float64, rounded once (RNE); denormals, overflow, NaN and infinities as in IEEE 754.
 
     Factors are brought to [0.5, 1) and the addend by as much, so that no step overflows or underflows.
     """
     a, b, c = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64), np.asarray(c, np.float64))
     finite = np.isfinite(a) & np.isfinite(b)
     # Right for NaN, infinities and exact zeros, where no finite product can overflow beside an infinite addend.
-    plain: NDArray[np.float64] = np.where(finite & np.isinf(c), c, a * b + c)
+    plain: NDArray[np.float64] = np.ldexp(np.where(finite & np.isinf(c), c, a * b + c), power)
     ordinary = finite & np.isfinite(c) & (a != 0) & (b != 0)
     if not ordinary.any():
         return plain
@@ -72,6 +72,7 @@ def fma_f64(a: Any, b: Any, c: Any) -> NDArray[np.float64]:
     addend = np.ldexp(mc, near)
     parts = (*_two_product(ma, mb), addend)
     scaled = _rounded(parts)
+    exponent = exponent + power
     result = np.ldexp(scaled, exponent)
     tiny = ordinary & (scaled != 0) & (np.frexp(scaled)[1] + exponent <= _LEAST_NORMAL)
     if tiny.any():

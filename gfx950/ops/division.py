@@ -1,15 +1,18 @@
 """The three steps of a division: V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP. Source: AMD CDNA4 ISA, pseudocode of each.
 
-Its text of V_DIV_SCALE leaves the result unset where nothing is scaled (S0 passes unchanged there) and compares with a
-number named DENORM (read as: smaller than the least normal number); both readings are inferred, and Triton's divisions
-come out correctly rounded with them.
+AMD's text can't be followed to the letter. V_DIV_SCALE leaves the result unset where nothing is scaled (read: S0
+unchanged), compares with a number named DENORM (read: below the least normal number), and scales a huge denominator up
+where the quotient is tiny (read: down, as where it isn't). V_DIV_FMAS scales by 2^32 (2^64), up only, while V_DIV_SCALE
+scaled by 2^64 (2^128), numerators and denominators (read: undo that). V_DIV_FIXUP sees an overflow where the exponent
+of S1 is 255, which it has ruled out before (read: of S0). All this is inferred from what LLVM's division needs: with
+these readings it is correctly rounded for all operands.
 """
 
 from typing import Any
 
 import numpy as np
 
-from mxassay.gfx950.floating import fma_f32, form_of, quiet
+from mxassay.gfx950.floating import fma_f32, form_of, narrowed, quiet, two_sum
 from mxassay.gfx950.fused import fma_f64
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.lanewise import lanewise
@@ -34,7 +37,7 @@ def _scaled(value: Any, denominator: Any, numerator: Any, step: int, far: int, t
         ((numerator == 0) | (denominator == 0), np.full_like(value, np.nan), False),
         (n - d >= far, np.where(is_denominator, up, value), True),
         (d == 0, up, False),
-        ((inverse < least) & (quotient < least), np.where(is_denominator, up, value), True),
+        ((inverse < least) & (quotient < least), np.where(is_denominator, down, value), True),
         (inverse < least, down, False),
         (quotient < least, np.where(is_numerator, up, value), True),
         (n <= tiny, up, False),
@@ -67,28 +70,34 @@ def _scale(kind: str, constants: tuple[int, int, int]) -> Build:
 define("v_div_scale_f32", _scale("f32", (64, 96, 23)), INFERRED, _SCALE)
 define("v_div_scale_f64", _scale("f64", (128, 768, 53)), INFERRED, _SCALE)
 
-_FMAS = "AMD CDNA4 ISA, V_DIV_FMAS_F32, V_DIV_FMAS_F64"
-lanewise(
-    "f32 f32 f32 mask -> f32",
-    {"v_div_fmas_f32": lambda a, b, c, back: _times(fma_f32(a, b, c), back, 32)},
-    CERTAIN,
-    _FMAS,
-)
-lanewise(
-    "f64 f64 f64 mask -> f64",
-    {"v_div_fmas_f64": lambda a, b, c, back: _times(fma_f64(a, b, c), back, 64)},
-    CERTAIN,
-    _FMAS,
-)
+_FMAS = "AMD CDNA4 ISA, V_DIV_FMAS_F32, V_DIV_FMAS_F64; factor and single rounding: what LLVM's division needs"
 
 
-def _times(x: Any, where: Any, power: int) -> Any:
-    return np.where(where, np.ldexp(x, power), x)
+def _back(quotient: Any, scaled: Any, step: int) -> Any:
+    """The exponent that undoes what V_DIV_SCALE did: a large quotient had its denominator scaled up, a small one its
+    numerator."""
+    return np.where(scaled, np.where(np.abs(quotient) >= 1, step, -step), 0)
+
+
+def _fmas_f32(a: Any, b: Any, c: Any, scaled: Any) -> Any:
+    if not scaled.any():
+        return fma_f32(a, b, c)
+    power = _back(c, scaled, 64)
+    high, low = two_sum(np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64))
+    return narrowed(np.ldexp(high, power), np.ldexp(np.where(np.isfinite(high), low, 0), power))
+
+
+def _fmas_f64(a: Any, b: Any, c: Any, scaled: Any) -> Any:
+    return fma_f64(a, b, c, _back(c, scaled, 128))
+
+
+lanewise("f32 f32 f32 mask -> f32", {"v_div_fmas_f32": _fmas_f32}, INFERRED, _FMAS)
+lanewise("f64 f64 f64 mask -> f64", {"v_div_fmas_f64": _fmas_f64}, INFERRED, _FMAS)
 
 
 def _fixup(lowest: int | None) -> Any:
     """The quotient S0 with its sign and the special cases of S2 / S1. `lowest`: the difference of exponents below which
-    the quotient underflows; the rounding to zero there is nearest even's."""
+    the quotient underflows; the rounding to zero there, and to infinity where it overflowed, is nearest even's."""
 
     def function(quotient: Any, denominator: Any, numerator: Any) -> Any:
         form = form_of(np.asarray(quotient))
@@ -107,6 +116,7 @@ def _fixup(lowest: int | None) -> Any:
         ]
         if lowest is not None:
             cases.append((biased_exponent(numerator) - biased_exponent(denominator) < lowest, zero | sign))
+            cases.append((q >= infinity, infinity | sign))
         tests, values = zip(*cases, strict=True)
         result = np.select(
             [np.broadcast_to(test, shape) for test in tests],
@@ -119,7 +129,8 @@ def _fixup(lowest: int | None) -> Any:
 
 
 _FIXUP = "AMD CDNA4 ISA, V_DIV_FIXUP_F32 and its kin"
-lanewise("f32 f32 f32 -> f32", {"v_div_fixup_f32": _fixup(-150)}, CERTAIN, _FIXUP, moves=True)
-lanewise("f64 f64 f64 -> f64", {"v_div_fixup_f64": _fixup(-1075)}, CERTAIN, _FIXUP, moves=True)
+_OVERFLOW = f"{_FIXUP}; overflow where the exponent of S0, not S1, is all ones"
+lanewise("f32 f32 f32 -> f32", {"v_div_fixup_f32": _fixup(-150)}, INFERRED, _OVERFLOW, moves=True)
+lanewise("f64 f64 f64 -> f64", {"v_div_fixup_f64": _fixup(-1075)}, INFERRED, _OVERFLOW, moves=True)
 lanewise("f16 f16 f16 -> f16", {"v_div_fixup_f16": _fixup(None)}, CERTAIN, _FIXUP, keep=True, moves=True)
 lanewise("f16 f16 f16 -> f16", {"v_div_fixup_legacy_f16": _fixup(None)}, CERTAIN, _FIXUP, moves=True)

@@ -24,6 +24,23 @@ PK_MOV = (
     "D0[31 : 0] = tmp0.u32; D0[63 : 32] = tmp1.u32"
 )
 
+DIV_FMAS = (
+    "if VCC.u64[laneId] then if abs(S2.{f}) >= 1.0 then D0.{f} = fmaScaled(S0.{f}, S1.{f}, S2.{f}, {step}) "
+    "else D0.{f} = fmaScaled(S0.{f}, S1.{f}, S2.{f}, -{step}) endif "
+    "else D0.{f} = fma(S0.{f}, S1.{f}, S2.{f}) endif"
+)
+DIV_FIXUP = (
+    "sign_out = (sign(S1.{f}) ^ sign(S2.{f})); if isNAN(64'F(S2.{f})) then D0.{f} = {quiet2} "
+    "elsif isNAN(64'F(S1.{f})) then D0.{f} = {quiet1} "
+    "elsif ((64'F(S1.{f}) == 0.0) && (64'F(S2.{f}) == 0.0)) then D0.{f} = {nan} "
+    "elsif ((64'F(abs(S1.{f})) == +INF) && (64'F(abs(S2.{f})) == +INF)) then D0.{f} = {nan} "
+    "elsif ((64'F(S1.{f}) == 0.0) || (64'F(abs(S2.{f})) == +INF)) then D0.{f} = sign_out ? -INF.{f} : +INF.{f} "
+    "elsif ((64'F(abs(S1.{f})) == +INF) || (64'F(S2.{f}) == 0.0)) then D0.{f} = sign_out ? -{zero} : {zero} "
+    "elsif exponent(S2.{f}) - exponent(S1.{f}) < {lowest} then D0.{f} = sign_out ? -UNDERFLOW : UNDERFLOW "
+    "elsif exponent(S0.{f}) == {top} then D0.{f} = sign_out ? -INF.{f} : +INF.{f} "
+    "else D0.{f} = sign_out ? -abs(S0.{f}) : abs(S0.{f}) endif"
+)
+
 SCALED_F16 = (
     "scale = 32'U(exponent(S1.f32)); srcbyte = OPSEL[1 : 0].i32 * 8; "
     "src = VGPR[laneId][SRC0.u32][srcbyte + 7 : srcbyte].{form}; tmp = {form}_to_f16_scale(src, scale.u8); "
@@ -67,6 +84,37 @@ ERRATA = {
         )
         for form in ("fp8", "bf8")
     },
+    **{
+        f"V_DIV_FMAS_{f.upper()}": (
+            DIV_FMAS.format(f=f, step=step),
+            "scales up, by half of what V_DIV_SCALE scaled either way; LLVM's division needs that undone, rounded once",
+        )
+        for f, step in (("f32", 64), ("f64", 128))
+    },
+    "V_DIV_FIXUP_F32": (
+        DIV_FIXUP.format(
+            f="f32",
+            quiet1="32'F(cvtToQuietNAN(64'F(S1.f32)))",
+            quiet2="32'F(cvtToQuietNAN(64'F(S2.f32)))",
+            nan="32'F(0xffc00000)",
+            zero="0.0F",
+            lowest=-150,
+            top=255,
+        ),
+        "overflow is told by the exponent of S1, which is ruled out before; LLVM's division needs that of S0",
+    ),
+    "V_DIV_FIXUP_F64": (
+        DIV_FIXUP.format(
+            f="f64",
+            quiet1="cvtToQuietNAN(S1.f64)",
+            quiet2="cvtToQuietNAN(S2.f64)",
+            nan="64'F(0xfff8000000000000LL)",
+            zero="0.0",
+            lowest=-1075,
+            top=2047,
+        ),
+        "overflow is told by the exponent of S1, which is ruled out before; LLVM's division needs that of S0",
+    ),
     "V_PK_MOV_B32": (
         PK_MOV,
         "takes bits 63:32 of operands typed u32; LLVM copies register pairs with it",

@@ -242,6 +242,16 @@ def fma(mode: str, a: Value, b: Value, c: Value) -> Value:
     return fused(a, b, c)
 
 
+@named("fmaScaled")
+def fma_scaled(mode: str, a: Value, b: Value, c: Value, n: Value) -> Value:
+    """(a * b + c) * 2^n rounded once; ours, for the errata."""
+    plain = fused(a, b, c)
+    if any(is_nan(v) or is_inf(v) for v in (a, b, c)):
+        return plain
+    exact = number_of(a) * number_of(b) + number_of(c)
+    return make_float(c.kind, exact * Fraction(2) ** n.read(), sign_of(plain)) if exact else plain
+
+
 @named("ldexp")
 def ldexp(mode: str, v: Value, n: Value) -> Value:
     if is_nan(v):
