@@ -1,0 +1,188 @@
+"""Faults that are killed, faults that survive, crashes, hangs: each is told apart, with the property and the count."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from mxassay import cli
+from mxassay.errors import ContractError, MxassayError
+from mxassay.properties.faults import Fault, campaign, trial
+from mxassay.properties.faults.trial import Death
+
+WEIGHTS = Fault(
+    "half-behind-row", "weight-order", "layouts/memory.py", "layouts",
+    '("n1", "k2", "k1", "n0", "k0")', '("n1", "k2", "n0", "k1", "k0")', "another order of bytes",
+)  # fmt: skip
+SCALES = Fault(
+    "low-bits", "scale-order", "layouts/memory.py", "layouts",
+    '("r2", "g2", "g0", "r0", "g1", "r1")', '("r2", "g2", "g0", "r0", "r1", "g1")', "another order of bytes",
+)  # fmt: skip
+NOTHING = Fault(
+    "other-words", "harness", "optimized/plans.py", "plan",
+    "COMPUTE_UNITS = 256  # AMD", "COMPUTE_UNITS = 256  # of an AMD", "a comment changes nothing at all",
+)  # fmt: skip
+NO_IMPORT = replace(WEIGHTS, id="no-import", replace='("n1", "k2", "k1", "n0")')
+CRASH = replace(
+    WEIGHTS, id="crash", stage="plan",
+    find='    source="aiter.ops.shuffle.shuffle_weight',
+    replace='    source=str(__import__("ctypes").string_at(0)) + "aiter.ops.shuffle.shuffle_weight',
+)  # fmt: skip
+PASSED = {"passed": {"usual_test": True, "ratio_gate": True, "cosine_gate": False}, "message": "cosine"}
+
+
+@pytest.fixture
+def small(monkeypatch, tiny):
+    """Campaigns on the tiny suite, the usual tests answered at once."""
+    asked = []
+
+    def usual(tree, device, setting, limit):
+        asked.append(device)
+        good = {"passed": dict.fromkeys(PASSED["passed"], True), "message": ""}
+        return good if tree.root.name.startswith("control") else PASSED
+
+    monkeypatch.setattr(campaign, "snapshot", tiny)
+    monkeypatch.setattr(campaign, "run_usual", usual)
+    monkeypatch.setattr(trial, "run_usual", usual)
+    monkeypatch.setattr(trial, "_TESTS", {})
+    return asked
+
+
+def test_each_fault_gets_its_verdict(small, tmp_path):
+    faults = [WEIGHTS, SCALES, NOTHING, replace(NOTHING, id="proved", equivalent="only a comment"), NO_IMPORT]
+    told = []
+    done = campaign.run(faults, caches=tmp_path, told=lambda what, one: told.append(one and one.fault.id))
+    assert {one.fault.id: one.verdict for one in done.trials} == {
+        "half-behind-row": "killed",
+        "low-bits": "killed",
+        "other-words": "survived",
+        "proved": "equivalent",
+        "no-import": "killed",
+    }
+    weights, scales, nothing, _, no_import = (one.suite for one in done.trials)
+    assert (weights.by, weights.how) == ("test_tiny.py::test_first_rows", "failure")
+    assert (scales.by, scales.how) == ("layout-formula", "failure")
+    assert 1 <= weights.examples < 25
+    assert "assert" in weights.message
+    assert nothing == Death(None, seconds=nothing.seconds)
+    assert no_import.how == "import"
+    assert done.score() == {
+        "faults": 4,
+        "equivalent": 1,
+        "refuted": [],
+        "killed": {"suite": 3, "with_tests": 3, "usual_test": 0, "ratio_gate": 0, "cosine_gate": 4},
+        "share": {"suite": 0.75, "with_tests": 0.75, "usual_test": 0.0, "ratio_gate": 0.0, "cosine_gate": 1.0},
+    }
+    assert None in told
+    assert {fault.id for fault in faults} <= set(told)
+
+
+def test_a_second_run_is_told_from_the_cache_until_the_code_changes(small, tmp_path, monkeypatch):
+    first = campaign.run([WEIGHTS], caches=tmp_path)
+    started = []
+    monkeypatch.setattr(trial, "run_suite", lambda *words: started.append(words) or Death("again"))
+    monkeypatch.setattr(campaign, "run_suite", lambda *words: Death(None, seconds=1.0))
+    assert campaign.run([WEIGHTS], caches=tmp_path).trials == first.trials
+    assert not started
+    assert campaign.run([WEIGHTS], caches=tmp_path, fresh=True).trials[0].suite.by == "again"
+    assert campaign.run([WEIGHTS], caches=tmp_path, seed=1).trials[0].suite.by == "again"
+    make = campaign.snapshot
+
+    def changed(root):
+        tree = make(root)
+        (root / "layouts" / "golden.py").write_text("# another comment\n")
+        return tree
+
+    monkeypatch.setattr(campaign, "snapshot", changed)
+    assert campaign.run([WEIGHTS], caches=tmp_path, fresh=False).trials[0].suite.by == "again"
+    assert len(started) == 3
+
+
+def test_a_crash_and_a_hang_are_kills_by_name(tiny, setting, tmp_path, monkeypatch):
+    tree = tiny(tmp_path / "original")
+    crashed = trial.run_suite(tree.planted(CRASH, tmp_path / "crash"), "emulated", setting, 60)
+    assert (crashed.by, crashed.how) == ("session", "crash: SIGSEGV")
+    monkeypatch.setenv("SLOW", "1")
+    hanging = trial.run_suite(tree, "emulated", setting, 15)
+    assert (hanging.by, hanging.how) == ("layout-formula", "timeout")
+
+
+def test_a_suite_that_fails_without_a_fault_measures_nothing(small, tmp_path, monkeypatch):
+    make = campaign.snapshot
+
+    def broken(root):
+        tree = make(root)
+        (root / "properties" / "test_tiny.py").write_text("def test_no(): assert False\n")
+        return tree
+
+    monkeypatch.setattr(campaign, "snapshot", broken)
+    with pytest.raises(
+        MxassayError, match="the suite must pass without a planted fault, not fail .*::test_no on emulated"
+    ):
+        campaign.run([WEIGHTS], caches=tmp_path)
+
+
+def test_a_fault_that_does_not_fit_is_refused_before_anything_runs(small, tmp_path):
+    with pytest.raises(ContractError, match=r"must stand once in layouts/memory\.py, not 0 times"):
+        campaign.run([WEIGHTS, replace(WEIGHTS, id="x", find="nowhere to be found")], caches=tmp_path)
+    with pytest.raises(ContractError, match=r"file of fault x must exist, not be missing: layouts/none\.py"):
+        campaign.run([replace(WEIGHTS, id="x", file="layouts/none.py")], caches=tmp_path)
+    assert not small
+
+
+def test_the_machinery_s_tests_are_asked_where_the_suite_is_blind(tiny, setting, tmp_path, monkeypatch):
+    tree = tiny(tmp_path / "original")
+    folder = tree.root / "tests" / "layouts"
+    for file in folder.glob("*.py"):
+        file.unlink()
+    (folder / "test_golden_now.py").write_text(
+        "from mxassay.layouts import PACKING\ndef test_it(): assert PACKING.name == 'PACKING'\n"
+    )
+    blind = replace(WEIGHTS, id="blind", find='name="PACKING"', replace='name="PACK"')
+    planted = tree.planted(blind, tmp_path / "blind")
+    assert trial.run_suite(planted, "emulated", setting, 60).by is None
+    assert trial.run_tests(blind, planted, setting, 60).by == "tests/layouts/test_golden_now.py::test_it"
+    assert trial.run_tests(blind, tree, setting, 60).by is None
+
+
+def as_toml(fault):
+    keys = {"class_": "class"}
+    return "[[fault]]\n" + "".join(
+        f"{keys.get(key, key)} = '''{value}'''\n" for key, value in vars(fault).items() if value
+    )
+
+
+def test_the_command_runs_somebody_else_s_faults_and_prints_one_document(small, tmp_path, capsys):
+    theirs = tmp_path / "theirs.toml"
+    theirs.write_text(as_toml(SCALES) + as_toml(NOTHING))
+    words = ["faults", "--from", str(theirs), "--cache", str(tmp_path / "cache"), "--jobs", "1"]
+    assert cli.main([*words, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert {"schema_version", "command", "verdict", "seconds", "environment", "faults", "score"} <= set(document)
+    assert (document["command"], document["verdict"]) == ("faults", "FAIL")
+    scales, nothing = document["faults"]
+    assert scales["id"] == "low-bits"
+    assert (scales["class"], scales["verdict"], scales["killed_by"]) == ("scale-order", "killed", "layout-formula")
+    assert scales["examples"] >= 1
+    assert scales["seconds"] > 0
+    assert [scales[gate] for gate in ("usual_test", "ratio_gate", "cosine_gate")] == ["survived", "survived", "killed"]
+    assert (nothing["verdict"], nothing["killed_by"]) == ("survived", None)
+    assert document["score"]["share"]["suite"] == 0.5
+    assert cli.main([*words, "--only", "low-bits"]) == 0
+    printed = capsys.readouterr().out
+    assert "low-bits" in printed
+    assert "layout-formula" in printed
+    assert "PASS  1 killed" in printed
+    assert cli.main([*words, "--only", "harness"]) == 1
+    assert "survived: other-words" in capsys.readouterr().out
+    assert cli.main([*words, "--only", "no-such"]) == 2
+    assert "--only must name ids or classes that --list shows, not no-such" in capsys.readouterr().err
+
+
+def test_the_list_names_every_fault(capsys):
+    assert cli.main(["faults", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["faults"]
+    assert len(listed) >= 75
+    assert {"id", "class", "file", "stage", "device", "why", "equivalent"} == set(listed[0])
+    assert cli.main(["faults", "--list", "--only", "tile-map"]) == 0
+    assert "remap-forgets-the-remainder" in capsys.readouterr().out
