@@ -54,6 +54,19 @@ class Options:
     pins: Pins | None = None
 
 
+_card_options = [Options()]
+
+
+def card_options() -> Options:
+    """The options of the card that is active now; they apply to launches of prebuilt kernels that bring none."""
+    return _card_options[0]
+
+
+def set_card_options(options: Options | None) -> None:
+    """Make these the active card's; None restores the defaults."""
+    _card_options[0] = options or Options()
+
+
 @dataclass
 class Kernel:
     """One kernel of a code object, ready to run again and again: its blocks stay built between launches.

@@ -19,7 +19,7 @@ from triton.backends.driver import DriverBase
 from mxassay.errors import UnsupportedError
 from mxassay.gfx950.batch import LDS_BYTES
 from mxassay.gfx950.codeobject import load_code_object
-from mxassay.gfx950.dispatch import Kernel, Options, hidden_arguments
+from mxassay.gfx950.dispatch import Kernel, Options, hidden_arguments, set_card_options
 from mxassay.gfx950.hostmemory import HostMemory
 from mxassay.gfx950.machine import Counts
 
@@ -210,6 +210,7 @@ def activate(options: Options | None = None) -> EmulatedDriver:
     """
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     driver = EmulatedDriver(options)
+    set_card_options(driver.options)
     triton.runtime.driver.set_active(driver)
     return driver
 
@@ -227,3 +228,4 @@ def emulated(options: Options | None = None) -> Iterator[EmulatedDriver]:
         yield activate(options)
     finally:
         config.set_active(before or _Restored(config))
+        set_card_options(before.options if isinstance(before, EmulatedDriver) else None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from mxassay.errors import ContractError
 from mxassay.gfx950.codeobject import Argument, CodeObject, load_code_object
-from mxassay.gfx950.dispatch import Kernel, Options, hidden_arguments
+from mxassay.gfx950.dispatch import Kernel, Options, card_options, hidden_arguments
 from mxassay.gfx950.hostmemory import HostMemory
 from mxassay.gfx950.machine import Counts
 
@@ -51,7 +51,9 @@ def launch(
     grid, block = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
     memory = HostMemory()
     kernarg = args if isinstance(args, bytes) else pack_kernarg(ready, args, memory, grid, block, dynamic_lds)
-    return ready.run(memory.space, grid, block, bytes(kernarg), dynamic_lds=dynamic_lds, options=options)
+    return ready.run(
+        memory.space, grid, block, bytes(kernarg), dynamic_lds=dynamic_lds, options=options or card_options()
+    )
 
 
 def _loaded(source: Any) -> CodeObject:

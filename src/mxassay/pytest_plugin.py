@@ -210,7 +210,7 @@ class _Verdicts:
         if report.when == "setup" and report.passed:
             return
         verdict = {"passed": "PASS", "skipped": "UNSUPPORTED"}.get(report.outcome) or (
-            "FAIL" if report.when == "call" and "PropertyViolation" in str(report.longrepr) else "ERROR"
+            "FAIL" if report.when == "call" and "PropertyError" in str(report.longrepr) else "ERROR"
         )
         self._records[report.nodeid] = {
             "property": known[_PROPERTY],

@@ -36,9 +36,7 @@ def _from_file(options: argparse.Namespace) -> list[dict[str, Any]]:
     from mxassay.gfx950.codeobject import load_code_object
 
     if options.kernel is None:
-        raise ContractError(
-            "a code object must be named, not left out; --shape M,N,K shows our own kernel instead"
-        )
+        raise ContractError("a code object must be named, not left out; --shape M,N,K shows our own kernel instead")
     code = load_code_object(options.kernel)
     names = [options.name] if options.name else list(code.kernels)
     return [_kernel(code, name, hazards=options.hazards) for name in names]
