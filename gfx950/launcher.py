@@ -51,9 +51,8 @@ def launch(
     grid, block = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
     memory = HostMemory()
     kernarg = args if isinstance(args, bytes) else pack_kernarg(ready, args, memory, grid, block, dynamic_lds)
-    return ready.run(
-        memory.space, grid, block, bytes(kernarg), dynamic_lds=dynamic_lds, options=options or card_options()
-    )
+    options = options or card_options()
+    return ready.run(memory.space, grid, block, bytes(kernarg), dynamic_lds=dynamic_lds, options=options)
 
 
 def _loaded(source: Any) -> CodeObject:

@@ -76,7 +76,7 @@ def _launched(options: argparse.Namespace) -> list[dict[str, Any]]:
         record["executed"] = {"instructions": counts.instructions, "busiest_wave": counts.busiest_wave,
                               "loaded": counts.loaded, "stored": counts.stored, "lds_read": counts.lds_read,
                               "lds_written": counts.lds_written, "waves": counts.waves}  # fmt: skip
-        lines = ["", "executed", *(f"  {line}" for line in counts.text().splitlines())]
+        lines = ["", "", "executed", *(f"  {line}" for line in counts.text().splitlines())]
         lines.append("  busiest wave: " + ", ".join(f"{name} {n:,}" for name, n in counts.busiest_wave.items() if n))
         for place in worst_places:
             what = "LDS cycles" if place.check == "bank-conflicts" else "lines of memory"
