@@ -117,7 +117,7 @@ def test_a_suite_that_fails_without_a_fault_measures_nothing(small, tmp_path, mo
 
     monkeypatch.setattr(campaign, "snapshot", broken)
     with pytest.raises(
-        MxassayError, match="the suite must pass without a planted fault, not fail .*::test_no on emulated"
+        MxassayError, match=r"the suite must pass without a planted fault, not fail .*::test_no on emulated"
     ):
         campaign.run([WEIGHTS], caches=tmp_path)
 
