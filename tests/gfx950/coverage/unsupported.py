@@ -5,7 +5,6 @@ Whoever teaches an operation takes its name out.
 
 _UPDATES = ["add", "and", "cmpswap", "dec", "inc", "or", "smax", "smin", "sub", "swap", "umax", "umin", "xor"]
 _SHAPES = ["x", "xy", "xyz", "xyzw"]
-_NARROW = [f"{a}_{b}" for a in ("fp8", "bf8") for b in ("fp8", "bf8")]
 
 UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "keeps forked branches in SGPRs (MODE.CSP): no compiler writes it": (
@@ -17,13 +16,6 @@ UNSUPPORTED: dict[str, tuple[str, ...]] = {
     "belongs to ordered pixel shaders": ("s_endpgm_ordered_ps_done",),
     "AMD publishes neither pseudocode nor the lookup table": ("v_screen_partition_4se_b32",),
     "is the first half of a VOP3PX2 instruction, which decodes as one": ("v_mfma_ld_scale_b32",),
-    "sparse matrices: no kernel in sight uses them": (
-        *(f"v_smfmac_f32_{shape}_{kind}" for shape in ("16x16x32", "16x16x64", "32x32x16", "32x32x32")
-          for kind in ("f16", "bf16")),
-        *(f"v_smfmac_f32_{shape}_{kinds}" for shape in ("16x16x64", "16x16x128", "32x32x32", "32x32x64")
-          for kinds in _NARROW),
-        *(f"v_smfmac_i32_{shape}_i8" for shape in ("16x16x64", "16x16x128", "32x32x32", "32x32x64")),
-    ),
     "converts between formats of textures on its way, by the resource's data format": (
         *(f"{kind}buffer_{way}_format_{half}{shape}" for kind in ("t", "") for way in ("load", "store")
           for half in ("", "d16_") for shape in _SHAPES),
