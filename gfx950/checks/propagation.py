@@ -99,7 +99,7 @@ class Propagation:
             first = _BASE[operand.file] + operand.index
             found = [shadow.read(first + word, rows) for word in range(operand.count)]
         if vector and operand.file not in ("v", "a"):
-            return [tuple(part[:, None] if np.ndim(part) == 1 else part for part in word) for word in found]  # type: ignore[misc]
+            return [tuple(part[:, None] if np.ndim(part) == 1 else part for part in word) for word in found]
         return found
 
     def _raw(self, operand: Operand, cohort: Cohort, word: int, vector: bool) -> Any:
@@ -345,7 +345,7 @@ class Propagation:
         if inst.op.startswith(("s_setpc", "s_swappc", "s_setreg")):
             self.sink(inst, cohort, spread(*(b for b, _ in sources[-1])), origin, "decides a branch")
         if "_saveexec_" in inst.op:
-            results = [np.uint32(0)] * 2
+            results: list[Any] = [ZERO, ZERO]
             combined = inst.op.split("_saveexec")[0].removeprefix("s_")
             undefined = [
                 bits & (cohort.s[EXEC + word] if combined in ("and", "nand", "andn1") else ALL)

@@ -212,7 +212,7 @@ def _perm(o: Operands) -> list[Any]:
     select = o.value(2)
     if select is None:
         return _everything(1)(o)
-    result = ZERO
+    result: Any = ZERO
     for place in range(4):
         code = select >> np.uint32(8 * place) & np.uint32(0xFF)
         low = o.one(1) >> (np.minimum(code, 3) * np.uint32(8)) & np.uint32(0xFF)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +61,7 @@ def rows_of(cohort: Cohort) -> Rows:
     return slice(first, last + 1) if last - first + 1 == cohort.count else slot
 
 
-def first_lane(hits: NDArray[np.bool_]) -> tuple[int, int]:
+def first_lane(hits: Any) -> tuple[int, int]:
     """Row and lane of the first hit."""
     at = int(hits.argmax())
     return at // hits.shape[1], at % hits.shape[1]

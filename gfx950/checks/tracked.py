@@ -46,7 +46,7 @@ class Tracked:
             pointer, size = storage.data_ptr(), storage.nbytes()
             room = np.full(size + 64, 0xFF, np.uint8)
             start = (pointer - room.ctypes.data) % 64
-            self._buffers[pointer] = _Buffer(room[start : start + size], StorageWeakRef(storage))
+            self._buffers[pointer] = _Buffer(room[start : start + size], StorageWeakRef(storage))  # type: ignore[no-untyped-call]
 
     def written(self, tensor: Any) -> None:
         """The host wrote the elements of this tensor."""
@@ -82,13 +82,13 @@ class Tracked:
 
         tracked = self
 
-        class Watch(TorchDispatchMode):
+        class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 out = func(*args, **(kwargs or {}))
                 tracked._note(func, args, kwargs or {}, out)
                 return out
 
-        with Watch():
+        with Watch():  # type: ignore[no-untyped-call]
             yield
 
     def _note(self, func: Any, args: Any, kwargs: dict[str, Any], out: Any) -> None:

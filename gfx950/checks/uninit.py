@@ -73,7 +73,7 @@ class UninitCheck(Check):
         found = cohort.batch.notes.get(self)
         if found is None:
             found = cohort.batch.notes[self] = self._start(cohort)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _start(self, cohort: Cohort) -> Shadow:
         if "uninit-registers" not in self.names:
@@ -148,7 +148,10 @@ class UninitCheck(Check):
         shadow = self.shadow(cohort)
         if shadow.dirty.isdisjoint((SGPRS + VCC, SGPRS + VCC + 1)):
             return
-        rows, total, origin, known = rows_of(cohort), np.uint32(0), np.uint32(0), np.uint32(0)
+        rows = rows_of(cohort)
+        total: Any = np.uint32(0)
+        origin: Any = np.uint32(0)
+        known: Any = np.uint32(0)
         for word in (0, 1):
             bits, origins = shadow.read(SGPRS + VCC + word, rows)
             known = known | cohort.s[VCC + word] & ~bits
@@ -192,8 +195,9 @@ class UninitCheck(Check):
         private, offset = self._private(shadow, cohort, access.space), self._offset(cohort, access)
         if access.kind == "store":
             if not data:
-                words, self.filled = self.filled, None
-                private.store(offset, access.size, *(words or (None, None)), access.mask)
+                words, filled = self.filled or (None, None)
+                private.store(offset, access.size, words, filled, access.mask)
+                self.filled = None
                 return
             found = self._data(inst, data, cohort, access)
             self.loaded.append((None, None, None, 0))
@@ -203,24 +207,21 @@ class UninitCheck(Check):
                 bits, origins = [word[0] for word in found], [word[1] for word in found]
                 private.store(offset, access.size, bits, origins, access.mask)
             return
-        bits = private.load(offset, access.size)
-        origins = None
-        if bits is not None:
-            bits = [np.where(access.mask, word, np.uint32(0)) for word in bits]
-            if any(word.any() for word in bits):
-                check = "uninit-lds" if access.space == "lds" else "uninit-memory"
-                buffer = "LDS" if access.space == "lds" else "scratch"
-                place = self._place(check, inst, cohort, access, bits, buffer)
-                origins = [np.where(found := private.origin(offset, n), found, place) for n in range(len(bits))]
-            else:
-                bits = None
-        self.loaded.append((bits, origins, access.mask, max(1, access.size // 4)))
+        count = max(1, access.size // 4)
+        read = [np.where(access.mask, word, np.uint32(0)) for word in private.load(offset, access.size) or ()]
+        if not any(word.any() for word in read):
+            self.loaded.append((None, None, access.mask, count))
+            return
+        check = "uninit-lds" if access.space == "lds" else "uninit-memory"
+        place = self._place(check, inst, cohort, access, read, "LDS" if access.space == "lds" else "scratch")
+        origins = [np.where(before := private.origin(offset, n), before, place) for n in range(count)]
+        self.loaded.append((read, origins, access.mask, count))
 
     def _global_access(self, inst: Instruction, data: list[Any], cohort: Cohort, access: Access) -> None:
         if access.kind != "load" and data:
             found = self._data(inst, data, cohort, access)
-            for bits, origins in found or ():
-                self.sink(inst, cohort, bits, origins, "is stored")
+            for stored, source in found or ():
+                self.sink(inst, cohort, stored, source, "is stored")
         bits: list[Any] | None = None
         for segment, shadow in self.segments:
             here = access.mask & (access.address >= segment.base) & (access.address < segment.end)
@@ -268,12 +269,13 @@ class UninitCheck(Check):
         if clean and shadow.dirty.isdisjoint(effects.writes):
             return
         mask = None if cohort.full else cohort.mask
+        zero: tuple[Any, Any] = (np.uint32(0), np.uint32(0))
         words: list[tuple[Any, Any]] = []
-        for bits, origins, _, count in self.loaded:
+        for parts, sources, _, count in self.loaded:
             for word in range(count):
-                words.append((np.uint32(0), np.uint32(0)) if bits is None else (bits[word], origins[word]))
+                words.append(zero if parts is None else (parts[word], sources[word]))
         for n, number in enumerate(effects.writes):
-            bits, origins = words[n] if n < len(words) else (np.uint32(0), np.uint32(0))
+            bits, origins = words[n] if n < len(words) else zero
             if number >= SGPRS:
                 bits, origins = (part[:, 0] if np.ndim(part) == 2 else part for part in (bits, origins))
             bits, origins = self._narrowed(inst, number, bits, origins, shadow, cohort)

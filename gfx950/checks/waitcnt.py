@@ -83,7 +83,7 @@ class WaitcntCheck(Check):
         found = batch.notes.get(self)
         if found is None:
             found = batch.notes[self] = _Pending(batch, self.fills_lds)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _wait(self, vm: int, lgkm: int, cohort: Cohort) -> None:
         pending = self._pending(cohort.batch)
