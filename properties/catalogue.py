@@ -280,7 +280,7 @@ CATALOGUE: dict[str, Property] = {
             "Each partial is the exact sum over its own span, and the output is their sum in ascending order, rounded "
             "once.",
             "mxassay.reference.partials",
-            ("own", "emulated"),
+            ("own",),
         ),
         Property(
             "reduce-alone",

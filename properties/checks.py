@@ -12,11 +12,11 @@ from mxassay.properties.claims import running
 if TYPE_CHECKING:
     from mxassay.properties.kernel import Outcome
 
-_HEX_DIGITS = {torch.bfloat16: 4, torch.uint8: 2, torch.float32: 8, torch.int64: 0}
+_HEX_DIGITS = {torch.bfloat16: 4, torch.uint8: 2, torch.float32: 8, torch.int32: 0, torch.int64: 0}
 _BITS: dict[torch.dtype, torch.dtype] = {torch.bfloat16: torch.int16, torch.float32: torch.int32}
 
 
-class PropertyViolation(AssertionError):
+class PropertyError(AssertionError):
     """A property does not hold. `facts` are the lines of the message by name."""
 
     def __init__(self, text: str, facts: dict[str, str]) -> None:
@@ -24,7 +24,7 @@ class PropertyViolation(AssertionError):
         self.facts = facts
 
 
-def violation(wrong: str, **facts: str) -> PropertyViolation:
+def violation(wrong: str, **facts: str) -> PropertyError:
     """The failure of the property that runs: what is wrong, and what someone must know to see it again."""
     entry = running.property
     head = f"{entry.id}: {entry.statement}" if entry else "outside the suite"
@@ -33,7 +33,7 @@ def violation(wrong: str, **facts: str) -> PropertyViolation:
         found["replay"] = running.replay
     width = max(map(len, found))
     lines = [f"{name:<{width}}  {text}" for name, text in found.items() if text]
-    return PropertyViolation("\n  ".join([head, *lines]), found)
+    return PropertyError("\n  ".join([head, *lines]), found)
 
 
 def _kernel() -> dict[str, str]:
@@ -62,7 +62,7 @@ def shown(value: torch.Tensor) -> str:
 def assert_same_bits(found: torch.Tensor, expected: torch.Tensor, names: Iterable[str], **facts: str) -> None:
     """Equality, bit for bit. `names` name the coordinates. Any NaN equals any other: payloads are nobody's contract.
 
-    Raises PropertyViolation.
+    Raises PropertyError.
     """
     if found.shape != expected.shape or found.dtype != expected.dtype:
         got, want = (f"{str(x.dtype).removeprefix('torch.')} {tuple(x.shape)}" for x in (found, expected))
@@ -78,7 +78,7 @@ def assert_same_bits(found: torch.Tensor, expected: torch.Tensor, names: Iterabl
 def assert_same_values(found: torch.Tensor, expected: torch.Tensor, names: Iterable[str], **facts: str) -> None:
     """As `assert_same_bits`, but -0 equals +0: the sign of a sum of zeros depends on where the sum starts.
 
-    Raises PropertyViolation.
+    Raises PropertyError.
     """
     assert_same_bits(found + 0.0, expected + 0.0, names, **facts)
 
@@ -99,7 +99,7 @@ def _assert_none(
 def assert_product(outcome: "Outcome") -> None:
     """Certified outputs have the one right bit pattern; the others lie within the derived bound.
 
-    Raises PropertyViolation.
+    Raises PropertyError.
     """
     out, expectation = outcome.out, outcome.operands.expectation
     if out.shape != expectation.exact.shape or out.dtype != torch.bfloat16:
@@ -125,7 +125,7 @@ def assert_product(outcome: "Outcome") -> None:
 def assert_relation(relation: str, found: torch.Tensor, expected: torch.Tensor, *outcomes: "Outcome") -> None:
     """The outputs of two calls, brought into the same order, are the same values.
 
-    Raises PropertyViolation.
+    Raises PropertyError.
     """
     cases = {f"call {number}": outcome.words for number, outcome in enumerate(outcomes, start=1)}
     assert_same_values(found, expected, ("row", "column"), why=relation, **cases)
@@ -134,7 +134,7 @@ def assert_relation(relation: str, found: torch.Tensor, expected: torch.Tensor, 
 def assert_left_alone(arenas: list[Arena], allocations: GuardedAllocations, outcome: "Outcome") -> None:
     """Inputs, and the bytes around inputs and around everything the kernel allocated, are what they were.
 
-    Raises PropertyViolation.
+    Raises PropertyError.
     """
     strays = [f"{arena.name} (or the bytes around it)" for arena in arenas if arena.changed()]
     strays += [f"the bytes around {name}" for name in allocations.overruns()]
@@ -145,7 +145,7 @@ def assert_left_alone(arenas: list[Arena], allocations: GuardedAllocations, outc
 def assert_refused(call: Callable[[], Any], error: type[Exception], words: str, case: str) -> None:
     """`call` raises exactly `error`, and the message contains `words`.
 
-    Raises PropertyViolation.
+    Raises PropertyError.
     """
     try:
         call()
@@ -163,7 +163,7 @@ def assert_refused(call: Callable[[], Any], error: type[Exception], words: str, 
 def assert_bijection(numbers: torch.Tensor, count: int, case: str) -> None:
     """`numbers` hold each of range(count) once.
 
-    Raises PropertyViolation.
+    Raises PropertyError.
     """
     flat = numbers.flatten().long()
     if len(flat) != count or bool(((flat < 0) | (flat >= count)).any()):

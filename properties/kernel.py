@@ -11,7 +11,7 @@ from mxassay.arenas import Arena, GuardedAllocations
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.kernels import GemmArguments, Kernel, Shape
 from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
-from mxassay.properties.checks import PropertyViolation, assert_left_alone, violation
+from mxassay.properties.checks import PropertyError, assert_left_alone, violation
 from mxassay.properties.entries import ENTRIES
 from mxassay.properties.operands import Operands
 from mxassay.reference import dequantize
@@ -151,7 +151,7 @@ class KernelUnderTest:
         the kernel is not ours and refuses, the example is rejected: the shape is outside its contract.
 
         Raises:
-            PropertyViolation: an input or a byte around a buffer was written.
+            PropertyError: an input or a byte around a buffer was written.
         """
         launch, placement = launch or Launch(), placement or Placement()
         b = dequantize(operands.codes, operands.scales).to(torch.bfloat16)
@@ -176,7 +176,7 @@ class KernelUnderTest:
             raise violation(
                 f"a legal call must not be refused, but was: {error}", case=f"{operands!r}, {launch!r}"
             ) from error
-        except PropertyViolation:
+        except PropertyError:
             raise
         except Exception as error:
             raise violation(

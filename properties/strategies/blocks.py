@@ -14,7 +14,7 @@ _INFINITY, _SUBNORMAL = 0x7F80, 0x007F
 RATIOS = tuple(sorted({*E2M1.midpoints, *(value for value in E2M1.values[1:8])}))
 
 
-def _block(bits: list[int]) -> torch.Tensor:
+def block_of(bits: list[int]) -> torch.Tensor:
     """bfloat16 (32,) of these bit patterns, zeros behind them."""
     padded = torch.zeros(BLOCK, dtype=torch.int32)
     padded[: len(bits)] = torch.tensor(bits, dtype=torch.int32)
@@ -48,7 +48,7 @@ def sharp_blocks(draw: st.DrawFn) -> torch.Tensor:
         magnitude = min(max(_bits_of(ratio, exponent) + units, 0), amax)
         bits.append(magnitude | (0x8000 if negative else 0))
     place = draw(st.integers(0, BLOCK - 1), label="place of the largest")
-    return _block(bits).roll(place)
+    return block_of(bits).roll(place)
 
 
 SPECIAL: dict[str, list[int]] = {
@@ -79,12 +79,12 @@ SPECIAL: dict[str, list[int]] = {
 
 def special_blocks() -> st.SearchStrategy[torch.Tensor]:
     """bfloat16 (32,), one of SPECIAL."""
-    return st.sampled_from(list(SPECIAL)).map(lambda name: _block(SPECIAL[name]))
+    return st.sampled_from(list(SPECIAL)).map(lambda name: block_of(SPECIAL[name]))
 
 
 def any_blocks() -> st.SearchStrategy[torch.Tensor]:
     """bfloat16 (32,) of any bit patterns."""
-    return st.lists(st.integers(0, 0xFFFF), max_size=BLOCK).map(_block)
+    return st.lists(st.integers(0, 0xFFFF), max_size=BLOCK).map(block_of)
 
 
 def blocks() -> st.SearchStrategy[torch.Tensor]:
