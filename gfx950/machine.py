@@ -100,7 +100,7 @@ class _Running:
 
     def advance(self) -> bool:
         """Run one cohort until it ends, waits, parts or has spent a quantum. True when the batch is done."""
-        cohort = min(self.ready, key=lambda entry: (entry.ticks, entry.pc))
+        cohort = min(self.ready, key=lambda entry: (entry.steps // QUANTUM, entry.pc))
         self.ready.remove(cohort)
         for part in self._run(cohort):
             self._make_ready(part)
@@ -125,11 +125,14 @@ class _Running:
 
     def _run(self, cohort: Cohort) -> list[Cohort]:
         machine, counts = self.machine, self.machine.counts
-        block_at, pc, left = machine.code.block, cohort.pc, QUANTUM
+        block_at, pc = machine.code.block, cohort.pc
+        # What a cohort spent before it parted, waited or met others counts: else a loop that always does so starves all.
+        spent, left = divmod(cohort.steps, QUANTUM)
+        left = QUANTUM - left
         waves_at = counts.waves_at
         parked = {other.pc for other in self.ready}
         # Whoever passes a cohort of equal claims waits for it: they may meet.
-        lowest = min((other.pc for other in self.ready if other.ticks <= cohort.ticks), default=_NOWHERE)
+        lowest = min((other.pc for other in self.ready if other.steps // QUANTUM <= spent), default=_NOWHERE)
         while True:
             block = block_at(pc)
             steps = iter(block.steps)
@@ -146,6 +149,7 @@ class _Running:
             waves_at[key] = waves_at.get(key, 0) + cohort.count
             self.spent += block.length
             left -= block.length
+            cohort.steps += block.length
             if outcome.__class__ is not int:
                 parts = self._part(cohort, outcome)  # type: ignore[arg-type]
                 if len(parts) > 1:
@@ -167,7 +171,6 @@ class _Running:
             if left <= 0 or pc >= lowest or pc in parked:
                 cohort.pc = pc
                 if left <= 0:
-                    cohort.ticks += 1
                     self._check_budget(block)
                 return [cohort]
 

@@ -60,7 +60,7 @@ class Cohort:
     """
 
     __slots__ = (
-        "a", "batch", "count", "data", "exec", "full", "group", "lds_base", "mask", "pc", "s", "scc", "slot", "ticks",
+        "a", "batch", "count", "data", "exec", "full", "group", "lds_base", "mask", "pc", "s", "scc", "slot", "steps",
         "v", "vf", "vi", "wave",
     )  # fmt: skip
 
@@ -70,7 +70,7 @@ class Cohort:
         self.slot = slot
         self.wave = batch.first_wave + slot
         self.group = slot // batch.waves_per_group
-        self.pc, self.ticks = pc, 0
+        self.pc, self.steps = pc, 0
         self.data: dict[str, Any] = {}
         self._registers(
             np.full((vgprs, self.count, LANES), fill, np.uint32), np.full((agprs, self.count, LANES), fill, np.uint32)
@@ -124,7 +124,7 @@ class Cohort:
             return np.ascontiguousarray(whole[rows] if axis == 0 else whole[:, rows])
 
         new = object.__new__(Cohort)
-        new.batch, new.pc, new.ticks = self.batch, self.pc, max(part.ticks for part in parts)
+        new.batch, new.pc, new.steps = self.batch, self.pc, max(part.steps for part in parts)
         new.slot = gather("slot", 0)
         new.count = len(new.slot)
         new.wave, new.group = gather("wave", 0), gather("group", 0)
