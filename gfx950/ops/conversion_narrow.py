@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mxassay.gfx950.floating import bf16_to_f32, f32_to_bf16
 from mxassay.gfx950.instruction import Instruction, Operand
@@ -24,7 +23,7 @@ FORMS = {"fp8": FP8, "bf8": BF8, "fp6": FP6, "bf6": BF6, "fp4": FP4}
 _SOURCE = "AMD CDNA4 ISA names it; rounding and edges: AMD amd_hip_ocp_host.hpp"
 _MANTISSA = {"f32": 23, "f16": 10, "bf16": 7}
 _HUGE = np.float32(np.finfo(np.float32).max)
-Lanes = NDArray[Any]
+Lanes = Any  # arrays of (waves, 64), (waves, 1), or numpy scalars
 Floats = Callable[[Cohort], list[Lanes]]  # float32 values, one array (waves, 64) each
 
 
