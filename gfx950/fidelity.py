@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mxassay.gfx950.dispatch import Kernel
 from mxassay.gfx950.instruction import Instruction
@@ -88,10 +88,11 @@ class Executed:
                 inst = kernel.program.at(pc)
                 waves[inst.op] += count
                 pc = inst.next_pc
+        found = Executed((kernel.code.name,), _operations(waves))
         compared = counts.matrix_results
-        return Executed(
-            (kernel.code.name,), _operations(waves), compared and compared.results, compared and compared.differing
-        )
+        if compared is None:
+            return found
+        return replace(found, matrix_results=compared.results, differing=compared.differing)
 
     @staticmethod
     def total(runs: "Iterable[Executed]") -> "Executed":
