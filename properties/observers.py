@@ -69,6 +69,10 @@ class MatrixOperands(_Observer):
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew."""
         self.blocks: tuple[Counter[bytes], Counter[bytes]] = (Counter(), Counter())
         self.instructions = 0
 
@@ -100,6 +104,10 @@ class StoreCounts(_Observer):
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start anew."""
         self.launches: list[tuple[str, dict[str, NDArray[np.uint8]], int]] = []
         self.atomics = 0
 

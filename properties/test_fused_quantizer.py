@@ -90,7 +90,7 @@ def test_what_reaches_the_matrix_instructions(
     mx_kernel: KernelUnderTest, operands: Operands | None, index: int
 ) -> None:
     marked = marked_weights(operands or every_special(mx_kernel))
-    _operands.__init__()  # type: ignore[misc]
+    _operands.forget()
     with watched(_operands):
         outcome = mx_kernel.run(marked, Launch(plan(index)))
     if not _operands.instructions:

@@ -3,10 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mxassay.properties.checks import assert_product, assert_relation
+from mxassay.properties.checks import assert_product, assert_relation, violation
 from mxassay.properties.claims import claim
 from mxassay.properties.entries import ENTRIES
 from mxassay.properties.kernel import KernelUnderTest, Launch, Placement
+from mxassay.properties.observers import StoreCounts, watched
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies import (
     block_matrices,
@@ -58,3 +59,42 @@ def test_entry_points_agree(mx_kernel: KernelUnderTest, operands: Operands, laun
         certified = operands.expectation.certified
         relation = f"matmul and {entry} implement one product"
         assert_relation(relation, other.out[certified], first.out[certified], other, first)
+
+
+# One observer a process: the emulated card keeps a kernel's steps for each observer it met.
+_stores = StoreCounts()
+
+
+@claim("output-written-once", examples=0.8)
+@given(operands=certified_operands(most=1 << 20), launch=launches(entries=True))
+def test_every_output_is_written_once(mx_kernel: KernelUnderTest, operands: Operands, launch: Launch) -> None:
+    _stores.forget()
+    with watched(_stores):
+        outcome = mx_kernel.run(operands, launch)
+    if not _stores.launches:
+        raise violation("the kernel must launch something, but nothing was launched", case=outcome.words)
+    if _stores.atomics:
+        return  # sums through atomics: that every addend comes once is what each-k-once sees
+    for kernel, counts, outside in _stores.launches:
+        if outside:
+            raise violation(f"{kernel} stores {outside} bytes outside its arguments' elements", case=outcome.words)
+        for name, times in counts.items():
+            wrong = (times != 1).nonzero()
+            if len(wrong[0]):
+                at = tuple(int(axis[0]) for axis in wrong)[:-1]
+                raise violation(
+                    f"{kernel} must write every element of {name} once; {len(wrong[0])} bytes are not, first "
+                    f"{list(at)}: {int(times[tuple(int(axis[0]) for axis in wrong)])} times",
+                    case=outcome.words,
+                )
+
+
+@claim("clean-execution", examples=0.3)
+@given(operands=certified_operands(most=1 << 18), launch=launches())
+def test_the_running_kernel_is_clean(mx_kernel: KernelUnderTest, operands: Operands, launch: Launch) -> None:
+    from mxassay.gfx950.checks import Checks
+
+    with Checks() as checks, watched(checks):
+        outcome = mx_kernel.run(operands, launch)
+    if checks.findings:
+        raise violation(f"{len(checks.findings)} findings; first: {checks.findings[0].text()}", case=outcome.words)
