@@ -16,7 +16,7 @@ from mxassay.properties.faults.cache import Cache
 from mxassay.properties.faults.fault import Fault
 from mxassay.properties.faults.tree import Tree
 from mxassay.properties.faults.usual import GATES
-from mxassay.properties.faults.witness import JOURNAL
+from mxassay.properties.faults.witness import FIRST, JOURNAL
 
 # Faults of these stages sit in what judges. The suite may be unable to see them; the tests of that folder must.
 _JUDGES = ("layouts", "reference", "certificate", "checker")
@@ -27,6 +27,33 @@ _TESTS = {
     "gfx950": "gfx950/core",
     "properties": "properties",
 }
+
+# The chapters most likely to see a fault of a stage. They go first, which changes what is waited for, not what is seen.
+_FIRST = {
+    "activations": "test_fused_quantizer,test_padding",
+    "quantizer.scale": "test_blocks",
+    "quantizer.element": "test_blocks,test_fused_quantizer",
+    "pack": "test_blocks",
+    "weights.layout": "test_layouts,test_gemm",
+    "scales.layout": "test_layouts,test_gemm",
+    "k-loop": "test_gemm,test_split_k",
+    "accumulate": "test_gemm",
+    "store": "test_gemm,test_padding",
+    "split-k": "test_split_k",
+    "reduce": "test_split_k",
+    "plan": "test_contracts,test_state",
+    "launch": "test_gemm",
+    "tile-map": "test_tile_map",
+    "workspace": "test_state",
+    "prepare": "test_gemm",
+    "contract": "test_contracts",
+    "layouts": "test_layouts",
+    "reference": "test_formats,test_blocks,test_gemm",
+    "certificate": "test_gemm",
+    "checker": "test_gemm",
+}
+
+_running: set[subprocess.Popen[str]] = set()
 
 
 @dataclass(frozen=True)
@@ -54,7 +81,7 @@ class Death:
         by: the property, or the test where it claims none; None where all passed.
         how: failure, import, crash, timeout, or "".
         examples: of the test that failed, up to the first failing one.
-        seconds: of the run.
+        seconds: of the run up to the failure, with the chapters first that suit the fault's stage.
         message: first words of the failure.
     """
 
@@ -132,7 +159,7 @@ def try_fault(fault: Fault, plant: Callable[[], Tree], setting: Setting, cache: 
     how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": fault.device}
     suite = cache.recall("suite", fault, **how)
     if suite is None:
-        suite = asdict(run_suite(tree(), fault.device, setting, limit))
+        suite = asdict(run_suite(tree(), fault.device, setting, limit, _FIRST[fault.stage]))
         cache.keep("suite", fault, suite, **how)
     tests = None
     if suite["by"] is None and fault.stage in _JUDGES:
@@ -147,10 +174,10 @@ def try_fault(fault: Fault, plant: Callable[[], Tree], setting: Setting, cache: 
     return Trial(fault, Death(**suite), tests and Death(**tests), gates["passed"], gates["message"])
 
 
-def run_suite(tree: Tree, device: str, setting: Setting, limit: float) -> Death:
-    """The suite on the copy's own kernel, up to the first failure."""
+def run_suite(tree: Tree, device: str, setting: Setting, limit: float, first: str = "") -> Death:
+    """The suite on the copy's own kernel, up to the first failure. `first`: chapters to begin with, with commas."""
     words = ["--pyargs", "mxassay.properties", "--mx-device", device, "--mx-profile", setting.profile]
-    return _pytest(tree, [*words, f"--hypothesis-seed={setting.seed}"], setting, limit)
+    return _pytest(tree, [*words, f"--hypothesis-seed={setting.seed}"], setting, limit, {FIRST: first})
 
 
 def run_tests(fault: Fault, tree: Tree, setting: Setting, limit: float) -> Death:
@@ -158,7 +185,7 @@ def run_tests(fault: Fault, tree: Tree, setting: Setting, limit: float) -> Death
     folder = tree.root / "tests" / _TESTS.get(fault.file.split("/")[0], "-")
     if not folder.is_dir():
         return Death(None)
-    return _pytest(tree, [str(folder), "--mx-device", fault.device], setting, limit)
+    return _pytest(tree, [str(folder), "--mx-device", fault.device], setting, limit, {})
 
 
 def run_usual(tree: Tree, device: str, setting: Setting, limit: float) -> dict[str, Any]:
@@ -172,13 +199,13 @@ def run_usual(tree: Tree, device: str, setting: Setting, limit: float) -> dict[s
     return found
 
 
-def _pytest(tree: Tree, words: list[str], setting: Setting, limit: float) -> Death:
+def _pytest(tree: Tree, words: list[str], setting: Setting, limit: float, extra: dict[str, str]) -> Death:
     journal = tree.root / "journal.jsonl"
     journal.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mxassay.pytest_plugin"]
     command += ["-p", "mxassay.properties.faults.witness", *words]
     started = time.perf_counter()
-    code, stdout, stderr = _run(command, tree, setting, limit, {JOURNAL: str(journal)})
+    code, stdout, stderr = _run(command, tree, setting, limit, {JOURNAL: str(journal), **extra})
     seconds = time.perf_counter() - started
     if code == 0:
         return Death(None, seconds=seconds)
@@ -221,13 +248,19 @@ def _run(
         words, cwd=tree.root, env=environment, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
+    _running.add(process)
     try:
         stdout, stderr = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
         return None, stdout, stderr
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
+    finally:
+        _running.discard(process)
     return process.returncode, stdout, stderr
+
+
+def stop() -> None:
+    """Kill every trial that this process has running."""
+    for process in list(_running):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -19,6 +19,9 @@ from hypothesis.errors import HypothesisException
 JOURNAL = "MXASSAY_WITNESS"
 """The variable that names the file to write: one JSON object a line, `event` is `start` or `end`."""
 
+FIRST = "MXASSAY_FIRST"
+"""The variable that names the chapters to run first, with commas, such as `test_gemm`."""
+
 _PROFILE = "planted faults"
 
 
@@ -46,6 +49,12 @@ def pytest_pycollect_makemodule() -> None:
             _PROFILE, settings(), phases=(Phase.explicit, Phase.generate), report_multiple_bugs=False, database=None
         )
         settings.load_profile(_PROFILE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The chapters most likely to see the fault go first; the order of the others stays."""
+    first = os.environ.get(FIRST, "").split(",")
+    items.sort(key=lambda item: first.index(item.path.stem) if item.path.stem in first else len(first))
 
 
 @pytest.hookimpl(wrapper=True)
