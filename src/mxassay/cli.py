@@ -73,6 +73,15 @@ def parser() -> argparse.ArgumentParser:
     )
     check.add_argument("--dialect", default="even", help="quantization dialect the kernel implements (default: even)")
     check.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")
+    check.add_argument(
+        "--profile",
+        choices=("quick", "thorough", "nightly"),
+        help="also run the property suite, with this many examples (see docs/properties.md)",
+    )
+    check.add_argument("--multiples", metavar="M,N,K", help="with --profile: the kernel takes multiples of these sizes")
+    check.add_argument(
+        "--database", metavar="PLACE", help="with --profile: failing examples, a folder or redis://HOST/DB"
+    )
     check.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     check.set_defaults(run="mxassay.commands.check")
 
@@ -102,7 +111,11 @@ def parser() -> argparse.ArgumentParser:
     probe.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     probe.set_defaults(run="mxassay.commands.probe")
 
-    run = commands.add_parser("run", help="run a script or pytest, written for a GPU, on the emulated MI355X")
+    run = commands.add_parser(
+        "run",
+        help="run a script or pytest, written for a GPU, on the emulated MI355X",
+        usage="mxassay run [--checks NAMES] [--aiter PATH] [--list-checks] SCRIPT.py ARGS | -m MODULE ARGS",
+    )
     run.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout to import as aiter")
     run.add_argument(
         "--checks",
@@ -111,7 +124,6 @@ def parser() -> argparse.ArgumentParser:
         help="what to watch: default, all, none, or names with commas (see --list-checks)",
     )
     run.add_argument("--list-checks", action="store_true", help="print the checks and run nothing")
-    run.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT.py ARGS | -m MODULE ARGS")
     run.set_defaults(run="mxassay.commands.run")
 
     faults = commands.add_parser(
@@ -136,11 +148,27 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+_FLAGS_OF_RUN = ("--list-checks", "--help")
+
+
+def _split_program(words: list[str]) -> tuple[list[str], list[str]]:
+    """What `mxassay run` takes for itself, and the program with its own options, which argparse must not see."""
+    if words[:1] != ["run"]:
+        return words, []
+    first = 1
+    while first < len(words) and words[first].startswith("--"):
+        first += 1 if "=" in words[first] or words[first] in _FLAGS_OF_RUN else 2
+    if words[first : first + 1] == ["-h"]:
+        return words, []
+    return words[:first], words[first:]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see `mxassay.verdicts.ExitCode`)."""
     import importlib
 
-    options = parser().parse_args(argv)
+    words, program = _split_program(list(sys.argv[1:] if argv is None else argv))
+    options = parser().parse_args(words, argparse.Namespace(program=program))
     # Read when torch loads: waiting threads that spin make everything ten times slower on a machine that is busy.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     run: Callable[[argparse.Namespace], int] = importlib.import_module(options.run).run

@@ -69,3 +69,18 @@ def test_one_scale_is_explained(capsys):
     assert main(["layout", "scale-shuffle", "--shape", "2880,224", "--at", "37,31"]) == 0
     # (37//32)*32*224 + (31//8)*256 + (31%4)*64 + (37%16)*4 + ((31%8)//4)*2 + (37%32)//16
     assert "8150" in capsys.readouterr().out.replace(",", "")
+
+
+def test_run_leaves_a_programs_own_options_alone(tmp_path, capsys):
+    script = tmp_path / "script.py"
+    script.write_text("import sys; print(sys.argv[1:]); sys.exit(5)")
+    assert main(["run", "--checks", "none", str(script), "--checks", "-m", "x"]) == 5
+    assert "['--checks', '-m', 'x']" in capsys.readouterr().out
+    assert main(["run", "--checks=none", "-m", "platform", "--terse"]) == 0
+    assert main(["run", "--checks", "none"]) == 2
+    assert "a program must be named, as SCRIPT.py or -m MODULE, not left out" in capsys.readouterr().err
+
+
+def test_checks_are_listed(capsys):
+    assert main(["run", "--list-checks"]) == 0
+    assert {"bounds", "lds-races", "waitcnt"} <= {line.split()[0] for line in capsys.readouterr().out.splitlines()}
