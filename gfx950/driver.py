@@ -45,10 +45,13 @@ class _Utils:
         """Nothing to give back."""
 
     def get_device_properties(self, device: int) -> dict[str, Any]:
-        """AMD Instinct MI355X data sheet: 256 compute units, 160 KiB of LDS each; clocks in kHz."""
+        """What HIP's hipDeviceProp_t would say. AMD Instinct MI355X data sheet: 256 compute units, 160 KiB of LDS each;
+        AMD CDNA4 ISA: 4 SIMDs of 8 waves. Registers a block without the accumulation half, as Triton's kernels for
+        CDNA assume (inferred). Clocks in kHz."""
         return {
-            "max_shared_mem": LDS_BYTES, "max_num_regs": 512, "multiprocessor_count": 256, "warpSize": 64,
+            "max_shared_mem": LDS_BYTES, "max_num_regs": 65536, "multiprocessor_count": 256, "warpSize": 64,
             "arch": "gfx950", "sm_clock_rate": 2_400_000, "mem_clock_rate": 2_000_000, "mem_bus_width": 8192,
+            "max_threads_per_sm": 4 * 8 * 64, "cooperativeLaunch": 1,
         }  # fmt: skip
 
 
