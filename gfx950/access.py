@@ -37,12 +37,12 @@ class Port:
         """
         if mask is not None and not mask.any():
             return
-        self.tell(wv, address, mask)
         hints = wv.batch.memory.hints
         segment = hints.get(id(self))
         if segment is not None:
             spot = self._whole(segment, address, mask)
             if spot is not None:
+                self.tell(wv, address, mask)
                 yield spot
                 return
         first = int(address.flat[0] if mask is None else address[mask][0])
@@ -52,9 +52,12 @@ class Port:
             if spot is not None:
                 self._check_writable(segment, wv, address, mask)
                 hints[id(self)] = segment
+                self.tell(wv, address, mask)
                 yield spot
                 return
-        yield from self._scattered(wv, address, mask)
+        spots = list(self._scattered(wv, address, mask))
+        self.tell(wv, address, mask)
+        yield from spots
 
     def tell(self, wv: Cohort, address: Addresses, mask: Mask | None) -> None:
         observer = wv.batch.observer

@@ -57,6 +57,7 @@ class Checks:
         self._access: dict[int, tuple[Callable[[Cohort, Access], None], ...]] = {}
         self._after: dict[int, _Told] = {}
         self._batches: list[Batch] = []
+        self._cohort: Cohort | None = None
 
     def _made(self) -> list[Check]:
         uninit = self.names & {"uninit-registers", "uninit-lds", "uninit-memory"}
@@ -102,6 +103,10 @@ class Checks:
         """The elements of this tensor count as written (by numpy or C code, which torch can't see)."""
         self._tracked.written(tensor)
 
+    def unwritten(self, tensor: Any) -> int:
+        """How many elements of this tensor hold a byte that neither a kernel nor torch has written, as far as known."""
+        return self._tracked.unwritten(tensor)
+
     def __enter__(self) -> "Checks":
         if "uninit-memory" in self.names:
             self._stack.enter_context(self._tracked.watching())
@@ -126,16 +131,22 @@ class Checks:
         for check in self._checks:
             check.end(error)
         self._batches.clear()
+        cohort, self._cohort = self._cohort, None
         if isinstance(error, MemoryFault) and error.instruction is not None:
             message = str(error.args[0]).split(" (wave ")[0]
             self._run.strict = False
             self._run.report(
                 "bounds", error.instruction, f"{message} ({error.nearest})", wave=error.wave, lane=error.lane,
-                address=error.address, buffer=self._run.buffer_at(error.address),
+                address=error.address, buffer=self._buffer(error),
             )  # fmt: skip
         elif isinstance(error, EndlessLoop) and error.instruction is not None:
             self._run.strict = False
-            self._run.report("endless", error.instruction, str(error.args[0]).split(" at pc ")[0])
+            wave = None if cohort is None else int(cohort.wave[0])
+            self._run.report("endless", error.instruction, str(error.args[0]).split(" at pc ")[0], wave=wave)
+
+    def _buffer(self, error: MemoryFault) -> str | None:
+        encoding = "" if error.instruction is None else error.instruction.encoding
+        return {"DS": "LDS", "SCRATCH": "scratch"}.get(encoding) or self._run.buffer_at(error.address)
 
     def before(self, cohort: Cohort, instruction: Instruction) -> None:
         told = self._before.get(instruction.pc)
@@ -144,6 +155,7 @@ class Checks:
         batches = self._batches
         if not batches or batches[-1] is not cohort.batch:
             self._meet(cohort.batch)
+        self._cohort = cohort
         for tell in told:
             tell(cohort)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mxassay.gfx950.checks.effects import SCC, SGPRS, Effects
+from mxassay.gfx950.checks.matrix_rule import latest, matrix_result
 from mxassay.gfx950.checks.rules import Operands, rule_of, spread
 from mxassay.gfx950.checks.run import Hooks, rows_of
 from mxassay.gfx950.checks.shadow import ALL, Shadow, Word
@@ -22,7 +23,6 @@ __all__ = ["Propagation"]
 Sink = Callable[[Instruction, Cohort, Any, Any, str], None]
 ZERO = np.uint32(0)
 _BASE = {"v": 0, "a": 256, "s": SGPRS}
-_MFMA = re.compile(r"v_s?mfmac?_(?:scale_)?(f32|i32)_(16x16|32x32)x(\d+)_?(.*)")
 # Operations whose destination is a source too; others keep part of it (`Operands.old`).
 _ACCUMULATES = re.compile(r"v_(pk_)?(fmac|mac|dot\d+c)_")
 _NONZERO = re.compile(
@@ -153,7 +153,7 @@ class Propagation:
             inst, [[bits for bits, _ in words] for words in sources], partial(self._known, inst, sources, cohort),
             lambda n, word: self._raw(inst.src[n], cohort, word, True), old if keeps else ZERO,
         )  # fmt: skip
-        origin = _latest(word for words in sources for word in words)
+        origin = latest(word for words in sources for word in words)
         mask = self._mask(inst, cohort)
         if vector:
             results = rule_of(inst, target.count)(operands)
@@ -277,52 +277,14 @@ class Propagation:
         else:
             bits = spread(*(np.broadcast_to(part, cohort.mask.shape).any(axis=1, keepdims=True) for part, _ in active))
             bits = np.broadcast_to(bits, cohort.mask.shape)
-            origin = np.broadcast_to(_latest(active), cohort.mask.shape).max(axis=1, keepdims=True)
+            origin = np.broadcast_to(latest(active), cohort.mask.shape).max(axis=1, keepdims=True)
         self._put(shadow, target, cohort, bits, origin, mask)
 
     def _matrix(self, inst: Instruction, effects: Effects, cohort: Cohort, shadow: Shadow) -> None:
-        """A row of A, a column of B or an element of C undefined makes that row, column or element of D undefined."""
-        rows, shape = rows_of(cohort), cohort.mask.shape
         target = inst.dst[0]
         first = _BASE[target.file] + target.index
-        sources: dict[str, tuple[Any, Any]] = {}
-        for operand in inst.src:
-            if operand.is_register and operand.role != "src2":
-                numbers = [n for n in range(_BASE[operand.file] + operand.index, 641) if n in effects.reads]
-                numbers = numbers[: _count(operand, inst)]
-                words = [shadow.read(number, rows) for number in numbers]
-                if operand.role.startswith("scale_"):
-                    n = int(operand.role[-1])
-                    byte = np.uint32(8 * ((inst["op_sel_hi"] >> n & 1) << 1 | (inst["op_sel"] >> n & 1)))
-                    words = [(bits >> byte & np.uint32(0xFF), origin) for bits, origin in words]
-                bits = np.broadcast_to(spread(*(bits for bits, _ in words)), shape)
-                sources[operand.role] = bits != 0, np.broadcast_to(_latest(words), shape)
-        origin = np.zeros(cohort.count, np.uint32)
-        for hit, where in sources.values():
-            origin = np.maximum(origin, np.where(hit, where, ZERO).max(axis=1))
-        none = np.zeros(shape, np.bool_)
-        a = sources.get("src0", (none, 0))[0] | sources.get("scale_src0", (none, 0))[0]
-        b = sources.get("src1", (none, 0))[0] | sources.get("scale_src1", (none, 0))[0]
-        dims = _MFMA.fullmatch(inst.op)
-        simple = dims is not None and "b_" not in dims[4] and not inst.op.startswith("v_smfmac")
-        if inst.op.startswith("v_smfmac"):
-            a = a | np.broadcast_to(spread(shadow.read(_BASE["v"] + inst.src[2].index, rows)[0]) != 0, shape)
-        size = int(dims[2].split("x")[0]) if simple and dims else 0
-        accumulator = inst.dst[0] if inst.op.startswith("v_smfmac") else inst.src[2]
-        lane = np.arange(LANES)
-        for word in range(target.count):
-            if simple:
-                row = a.reshape(-1, LANES // size, size).any(axis=1)
-                column = b.reshape(-1, LANES // size, size).any(axis=1)
-                i = word // 4 * 4 * (LANES // size) + 4 * (lane // size) + word % 4
-                hit = row[:, i] | column[:, lane % size]
-            else:
-                hit = np.broadcast_to((a | b).any(axis=1, keepdims=True), shape)
-            c, c_origin = ZERO, ZERO
-            if accumulator.is_register:
-                c, c_origin = shadow.read(_BASE[accumulator.file] + accumulator.index + word, rows)
-            bits = np.where(hit, ALL, spread(c))
-            self._put(shadow, first + word, cohort, bits, np.where(hit, origin[:, None], c_origin), None)
+        for word, (bits, origin) in enumerate(matrix_result(inst, effects, shadow, cohort)):
+            self._put(shadow, first + word, cohort, bits, origin, None)
 
     # Scalar operations
 
@@ -334,7 +296,7 @@ class Propagation:
             sources.append([shadow.read(SCC, rows)])
         if inst.op.startswith(("s_cmov", "s_addk", "s_mulk", "s_bitset")):
             sources.append(self._words(inst.dst[0], cohort, shadow, rows, False))
-        origin = _latest(word for words in sources for word in words)
+        origin = latest(word for words in sources for word in words)
         count = inst.dst[0].count if inst.dst else 0
         operands = Operands(
             inst, [[bits for bits, _ in words] for words in sources], partial(self._known, inst, sources, cohort),
@@ -377,20 +339,6 @@ class Propagation:
             unsure = unsure | bits
             known = known | cohort.s[inst.dst[0].index + word] & ~bits
         self._put(self.shadow(cohort), SCC, cohort, np.where((unsure != 0) & (known == 0), ALL, ZERO), origin, None)
-
-
-def _count(operand: Operand, inst: Instruction) -> int:
-    if inst.op.endswith("_f8f6f4") and operand.role in ("src0", "src1"):
-        return {0: 8, 1: 8, 2: 6, 3: 6, 4: 4}.get(inst["cbsz" if operand.role == "src0" else "blgp"], operand.count)
-    return operand.count
-
-
-def _latest(words: Any) -> Any:
-    """The origin of what is undefined, where something is: the youngest of several."""
-    latest: Any = ZERO
-    for bits, origin in words:
-        latest = np.maximum(latest, np.where(bits, origin, ZERO))
-    return latest
 
 
 def _mask_lanes(low: Word, high: Word, cohort: Cohort) -> Word:

@@ -50,14 +50,25 @@ class Tracked:
 
     def written(self, tensor: Any) -> None:
         """The host wrote the elements of this tensor."""
+        bits = self._bits_of(tensor)
+        if bits is not None:
+            bits.zero_()
+
+    def unwritten(self, tensor: Any) -> int:
+        """How many elements of this tensor have a byte that nobody wrote."""
+        bits = self._bits_of(tensor)
+        return 0 if bits is None else int((bits != 0).any(-1).sum())
+
+    def _bits_of(self, tensor: Any) -> Any:
+        """The bits of a tensor's elements, a view with the item's bytes as last axis; None where all is written."""
         import torch
 
         buffer = self._at(tensor.untyped_storage().data_ptr())
-        if buffer is not None:
-            item = tensor.element_size()
-            bits = torch.from_numpy(buffer.bits)
-            strides = (*(item * stride for stride in tensor.stride()), 1)
-            bits.as_strided((*tensor.shape, item), strides, item * tensor.storage_offset()).zero_()
+        if buffer is None:
+            return None
+        item = tensor.element_size()
+        strides = (*(item * stride for stride in tensor.stride()), 1)
+        return torch.from_numpy(buffer.bits).as_strided((*tensor.shape, item), strides, item * tensor.storage_offset())
 
     def shadow_of(self, segment: Segment) -> Segment | None:
         """The undefined bits of a mapped buffer, at its own address; None where all is written."""

@@ -209,6 +209,8 @@ class UninitCheck(Check):
             return
         count = max(1, access.size // 4)
         read = [np.where(access.mask, word, np.uint32(0)) for word in private.load(offset, access.size) or ()]
+        if "wrxchg" in inst.op:
+            private.store(offset, access.size, None, None, access.mask)
         if not any(word.any() for word in read):
             self.loaded.append((None, None, access.mask, count))
             return
@@ -233,6 +235,7 @@ class UninitCheck(Check):
                 continue
             words = [np.where(here, word, np.uint32(0)) for word in gather(shadow, offset, access.size)]
             if access.kind == "atomic":
+                self._atomic(inst, cohort, access, words)
                 scatter(shadow, offset, access.size, None, here)
             if any(word.any() for word in words):
                 bits = words if bits is None else [a | b for a, b in zip(bits, words, strict=True)]
@@ -240,14 +243,22 @@ class UninitCheck(Check):
             return
         origins = None
         if bits is not None:
-            row, lane = first_lane(np.logical_or.reduce([word != 0 for word in bits]))
-            buffer = self.run.buffer_at(int(access.address[row, lane])) or "memory"
-            place = self._place("uninit-memory", inst, cohort, access, bits, buffer)
-            origins = [place] * len(bits)
+            origins = [self._memory_place(inst, cohort, access, bits)] * len(bits)
         if not inst.dst and access.kind == "load":  # on its way to LDS
             self.filled = None if bits is None else (bits, origins)
             return
         self.loaded.append((bits, origins, access.mask, max(1, access.size // 4)))
+
+    def _atomic(self, inst: Instruction, cohort: Cohort, access: Access, words: list[Any]) -> None:
+        """An atomic stores what it read, changed; an exchange does not."""
+        if "swap" not in inst.op and any(word.any() for word in words):
+            place = self._memory_place(inst, cohort, access, words)
+            self.sink(inst, cohort, np.logical_or.reduce([word != 0 for word in words]), place, "is stored")
+
+    def _memory_place(self, inst: Instruction, cohort: Cohort, access: Access, bits: list[Any]) -> np.uint32:
+        row, lane = first_lane(np.logical_or.reduce([word != 0 for word in bits]))
+        buffer = self.run.buffer_at(int(access.address[row, lane])) or "memory"
+        return self._place("uninit-memory", inst, cohort, access, bits, buffer)
 
     def _place(
         self, check: str, inst: Instruction, cohort: Cohort, access: Access, bits: list[Any], buffer: str

@@ -32,12 +32,12 @@ class LdsPort(Port):
             if not mask.any():
                 return
             address = address * mask
-        self.tell(wv, address, mask)
         bits = int(np.bitwise_or.reduce(address, axis=None))
         limit = wv.batch.lds_bytes - self.size
         if bits < 0 or (bits > limit and int(address.max()) > limit):
             outside = (address < 0) | (address > limit)
             self.fault(wv, address, outside, f"an LDS {self.kind} must stay inside {wv.batch.lds_bytes} bytes")
+        self.tell(wv, address, mask)
         item = 4 if self.size == 12 else self.size
         yield wv.batch.lds, address + wv.lds_base, mask, not bits & (item - 1)
 

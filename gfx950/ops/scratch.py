@@ -34,12 +34,12 @@ class ScratchPort(Port):
             if not mask.any():
                 return
             address = address * mask
-        self.tell(wv, address, mask)
         outside = (address < 0) | (address > wv.batch.scratch_bytes - self.size)
         if outside.any():
             self.fault(
                 wv, address, outside, f"a scratch {self.kind} must stay inside {wv.batch.scratch_bytes} bytes a lane"
             )
+        self.tell(wv, address, mask)
         lanes = wv.slot[:, None] * LANES + np.arange(LANES)
         aligned = not (address & (min(self.size & -self.size, 16) - 1)).any()
         yield wv.batch.scratch, address + lanes * wv.batch.scratch_stride, mask, aligned

@@ -59,3 +59,22 @@ def test_a_view_of_an_array_says_where_its_elements_lie():
     (segment,) = memory.space
     assert memory.space.views == [View("x", segment.base + 4, (2, 5), (48, 4), 4)]
     assert address == segment.base + 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "global_load_dword v2, v1, s[4:5] offset:4",
+        "ds_write_b32 v1, v0 offset:4",
+        "scratch_store_dword off, v0, off offset:16",
+    ],
+)
+def test_an_access_that_faults_is_not_told(plant, words, text):
+    class Accesses(Log):
+        def access(self, cohort, inst, access):
+            self.said.append(access.space)
+
+    log = Accesses()
+    with pytest.raises(MemoryFault):
+        plant(text, lds=256, scratch=16).run(log, words(), words())
+    assert set(log.said[1:-1]) == {"scalar"}

@@ -252,6 +252,15 @@ def test_an_endless_loop(plant, words):
         kernel.run(checks, words(), words(), budget=5000)
     finding = only(checks, "endless", kernel.pc())
     assert finding.explanation == "a launch must end within 5,000 steps, but still runs"
+    assert (finding.wave, finding.workgroup) == (0, 0)
+
+
+def test_an_access_past_the_workgroups_lds(plant, words):
+    checks, kernel = Checks(), plant("ds_write_b32 v1, v0 ; <- here\n" + WAIT, lds=128)
+    with pytest.raises(MemoryFault):
+        kernel.run(checks, words(), words())
+    finding = only(checks, "bounds", kernel.pc())
+    assert (finding.lane, finding.address, finding.buffer) == (32, 128, "LDS")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import re
 
 import pytest
 import torch
-from triton_kernels import copy, copy_rows, copy_without_mask, reduce_partials
+from triton_kernels import copy, copy_rows, copy_without_mask, histogram, reduce_partials
 
 from mxassay import gfx950
 from mxassay.gfx950 import MemoryFault, Options
@@ -169,3 +169,27 @@ def test_a_buffer_can_be_declared_undefined_or_written_by_hand():
         assert checks.findings == []
         copy[(2,)](x, y, 201, BLOCK=256)
     assert [finding.check for finding in checks.findings] == ["uninit-memory"]
+
+
+def test_an_atomic_into_what_nobody_zeroed():
+    x = torch.randint(0, 16, (200,), dtype=torch.int32)
+
+    def run(make):
+        histogram[(1,)](x, make(16, dtype=torch.int32), 200, BLOCK=256)
+
+    assert not checked(Checks(), lambda: run(torch.zeros))
+    (finding,) = checked(Checks(), lambda: run(torch.empty))
+    assert (finding.check, finding.buffer) == ("uninit-memory", "y")
+    assert finding.source == ("triton_kernels.py", line_of(histogram, "atomic_add"))
+
+
+def test_elements_of_an_output_that_nobody_wrote():
+    checks = Checks()
+    with checks, gfx950.emulated(Options(observer=checks)):
+        y = torch.empty(2, 300)
+        assert checks.unwritten(y) == 600
+        copy[(2,)](torch.ones(300), y[0], 290, BLOCK=256)
+        assert (checks.unwritten(y), checks.unwritten(y[0]), checks.unwritten(y[0, :290])) == (310, 10, 0)
+        y[1] = 0
+        assert checks.unwritten(y) == 10
+    assert checks.unwritten(torch.ones(3)) == 0
