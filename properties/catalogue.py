@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from mxassay.errors import ContractError
 
 NEEDS = {
-    "own": "is about stages, plans or entry points of our own kernel; leave out --mx-kernel",
-    "same-process": "watches the kernel inside this process, and this kernel runs in a worker of its own",
-    "quantizes": "is about the activations' quantizer, which a prebuilt kernel has not",
-    "emulated": "needs the emulated card, which can be watched; run with --mx-device emulated",
-    "fpsan": "needs Triton 3.9's floating-point sanitizer on the emulated card",
-    "scaled-mfma": "needs a scaled MFMA: elsewhere Triton widens codes to bfloat16, whose range is smaller",
+    "own": "our own kernel, whose stages, plans and entry points it is about: leave out --mx-kernel",
+    "same-process": "a kernel that runs in this process, where it can be watched, not in a worker of its own",
+    "quantizes": "a kernel that quantizes activations itself, which a prebuilt one does not",
+    "emulated": "the emulated card, which can be watched: --mx-device emulated",
+    "fpsan": "the floating-point sanitizer of Triton 3.9",
+    "scaled-mfma": "a scaled MFMA: elsewhere Triton widens codes to bfloat16, whose range is smaller",
 }
-"""What a property may need of a session, and why it is skipped where the session lacks it."""
+"""What a property may need of a session, as the end of a sentence that begins with "needs"."""
 
 
 @dataclass(frozen=True)
@@ -395,22 +395,23 @@ CHAPTERS = tuple(dict.fromkeys(entry.chapter for entry in CATALOGUE.values()))
 
 
 def markdown() -> str:
-    """docs/properties.md."""
+    """The page docs/properties.md."""
     lines = [
         "# Properties",
         "",
-        "What `mxassay check --profile` holds a kernel against. Generated from `mxassay.properties.catalogue`.",
-        "A property that does not apply to a kernel or a device is skipped with the reason.",
+        f"What `mxassay check --profile` holds kernels against: {len(CATALOGUE)} properties in {len(CHAPTERS)} chapters.",
+        "Generated from `mxassay.properties.catalogue`. A property that does not apply to a kernel or a device is",
+        "skipped with the reason; what the short words under *needs* mean stands at the end.",
     ]
     for chapter in CHAPTERS:
         lines += ["", f"## {chapter[0].upper()}{chapter[1:]}", ""]
         for entry in CATALOGUE.values():
             if entry.chapter == chapter:
-                needs = f" Applies where: {', '.join(entry.needs)}." if entry.needs else ""
-                lines += [f"`{entry.id}`", f": {entry.statement} Source: {entry.source}.{needs}", ""]
+                needs = f" *Needs: {', '.join(entry.needs)}.*" if entry.needs else ""
+                lines += [f"`{entry.id}`", f": {entry.statement} *Source: {entry.source}.*{needs}", ""]
         lines.pop()
-    lines += ["", "## Where a property applies", ""]
-    lines += [f"- **{need}**: a property without it {reason}." for need, reason in NEEDS.items()]
+    lines += ["", "## What a property may need", ""]
+    lines += [f"- *{need}*: {meaning}." for need, meaning in NEEDS.items()]
     return "\n".join(lines) + "\n"
 
 

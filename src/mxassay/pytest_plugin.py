@@ -75,7 +75,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     item.user_properties.append((_PROPERTY, name))
     lacking = [need for need in CATALOGUE[name].needs if need not in _features(item.config)]
     if lacking:
-        pytest.skip("; ".join(NEEDS[need] for need in lacking))
+        pytest.skip("; ".join(f"needs {NEEDS[need]}" for need in lacking))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mxassay.checking import STATEMENT
+from mxassay.suite import PropertyRecord
 from mxassay.verdicts import CaseRecord, Verdict, worst
 
 _STYLE = {
@@ -104,6 +105,36 @@ def print_check(console: Console, records: list[CaseRecord], seconds: float) -> 
         f"{differences} of {outputs:,} outputs wrong, {seconds:.1f} s",
         highlight=False,
     )
+
+
+def print_properties(console: Console, records: list[PropertyRecord]) -> None:
+    """A row for each property, the failures below, and a line with the count."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("chapter", "property", "verdict", "examples", "s"):
+        table.add_column(heading, justify="right" if heading in ("examples", "s") else "left", no_wrap=True)
+    for record in records:
+        applies = record.verdict is not Verdict.UNSUPPORTED
+        table.add_row(
+            record.chapter,
+            record.property,
+            f"[{_STYLE[record.verdict]}]{record.verdict.value if applies else 'skipped'}[/]",
+            str(record.examples) if applies else "-",
+            f"{record.seconds:.1f}" if applies else "-",
+        )
+    console.print(table)
+    for record in records:
+        if record.verdict in (Verdict.FAIL, Verdict.ERROR):
+            console.print(f"\n{record.verdict.value}: {record.message}", markup=False, highlight=False, soft_wrap=True)
+    skipped: dict[str, list[str]] = {}
+    for record in records:
+        if record.verdict is Verdict.UNSUPPORTED:
+            skipped.setdefault(record.message, []).append(record.property)
+    for reason, names in skipped.items():
+        console.print(f"\nskipped, {reason}: {', '.join(names)}", markup=False, highlight=False, soft_wrap=True)
+    ran = [record for record in records if record.verdict is not Verdict.UNSUPPORTED]
+    passed = sum(record.verdict is Verdict.PASS for record in ran)
+    examples = sum(record.examples for record in ran)
+    console.print(f"\n{passed} of {len(ran)} properties hold, {examples:,} examples\n", highlight=False)
 
 
 def _not_passed(records: list[CaseRecord]) -> Iterable[CaseRecord]:

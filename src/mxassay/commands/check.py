@@ -1,8 +1,10 @@
 """`mxassay check`: the verdict on a kernel."""
 
 import argparse
+import contextlib
 import sys
 import time
+from typing import Any
 
 from rich.console import Console
 from rich.progress import track
@@ -14,7 +16,8 @@ from mxassay.environment import environment
 from mxassay.errors import ContractError
 from mxassay.kernels import Kernel, Shape
 from mxassay.loading import Request, open_kernels
-from mxassay.terminal import print_check
+from mxassay.suite import PropertyRecord, run_suite, suite_verdict
+from mxassay.terminal import print_check, print_properties
 from mxassay.verdicts import Document, exit_code, worst
 
 
@@ -65,15 +68,43 @@ def run(options: argparse.Namespace) -> int:
                 transient=True,
             )
             records = [check_case(kernel, case, chosen) for kernel, case in watched]
+    properties = _suite(options, chosen.name) if options.profile else []
     seconds = time.perf_counter() - started
-    verdict = worst([record.verdict for record in records])
+    verdicts = [record.verdict for record in records]
+    verdict = worst([*verdicts, suite_verdict(properties)] if properties else verdicts)
     if options.json:
-        extra = {"cases": [record.as_json() for record in records]}
+        extra: dict[str, Any] = {"cases": [record.as_json() for record in records]}
+        if properties:
+            extra["properties"] = [record.as_json() for record in properties]
         print(Document("check", verdict, seconds, environment(), extra).dumps())
     else:
         # A pipe has no width; a table cut to 80 columns there helps nobody.
-        print_check(Console(width=None if sys.stdout.isatty() else 140), records, seconds)
+        console = Console(width=None if sys.stdout.isatty() else 140)
+        if properties:
+            print_properties(console, properties)
+        print_check(console, records, seconds)
     return exit_code(verdict)
+
+
+def _suite(options: argparse.Namespace, device_name: str) -> list[PropertyRecord]:
+    if options.kernel is None and options.abi == "aiter-a4w4":
+        raise ContractError("--profile must go with one kernel, not with a whole checkout; name a code object")
+    console = Console(stderr=True)
+    words = f"{options.profile} suite of properties on {device_name}"
+    with console.status(words) if console.is_terminal and not options.json else contextlib.nullcontext():
+        return run_suite(
+            options.profile,
+            device_name,
+            {
+                "kernel": options.kernel,
+                "abi": options.abi,
+                "dialect": options.dialect,
+                "multiples": options.multiples,
+                "aiter": options.aiter,
+                "tile": "x".join(map(str, options.tile)) if options.tile else None,
+                "database": options.database,
+            },
+        )
 
 
 def _shapes(kernel: Kernel, words: list[str | Shape] | None) -> list[Shape]:
