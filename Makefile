@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: check test lint types wheel bench clean
+.PHONY: check test lint types wheel bench docs clean
 
 check: $(STAMP)  ## the verdict on our own kernel, on this machine's CPU
 	$(BIN)/mxassay check
@@ -25,6 +25,10 @@ wheel: $(STAMP)  ## a wheel, installed into a clean environment and tried there
 
 bench: $(STAMP)  ## the reference's speed beside its peers
 	$(BIN)/mxassay bench
+
+docs: $(STAMP)  ## the site, in build/docs; its generated pages are those of this code
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m sphinx -W -q -b html docs build/docs
 
 # Strict editable mode, so that mypy and editors resolve mxassay.layouts and its neighbours.
 $(STAMP): pyproject.toml constraints.txt

@@ -30,10 +30,10 @@ def test_commands(console: Any, workplace: Path, reasons: tuple[str, ...], root:
         assert why in reasons, f"{page.name}:{block.line} is not run because of a reason that nobody declared: {why}"
         pytest.skip(why)
     expected = int(block.notes.get("exit status", 0))
-    for command in block.commands:
-        last = command is block.commands[-1]
+    statuses = [0] * (len(block.commands) - 1) + [expected]
+    for command, wanted in zip(block.commands, statuses, strict=True):
         status, output = _run(command.text, workplace, root)
-        assert status == (expected if last else 0), f"{page.name}:{block.line}: $ {command.text}\n{output}"
+        assert status == wanted, f"{page.name}:{block.line}: $ {command.text}\n{output}"
         if command.shown is not None:
             _assert_shown(command.shown, output, f"{page.name}:{block.line}: $ {command.text}")
 
