@@ -106,11 +106,15 @@ def _times(count: int) -> str:
 def recorded(log: LaunchLog) -> Iterator[LaunchLog]:
     """Write every launch inside the block into `log`, whoever makes it."""
     original = Kernel.run
+    surveyed: dict[int, Kernel] = {}  # keeps them alive, so that an id stays one kernel's
 
     def run(kernel: Kernel, memory: Any, grid: Any, block: Any, kernarg: bytes, **options: Any) -> Any:
         line = log.line(kernel.code.name)
-        if not line.launches:
-            line.operations = _uncertain(kernel)
+        # One name may stand for several kernels: other constants, other code.
+        if id(kernel) not in surveyed:
+            surveyed[id(kernel)] = kernel
+            for level, names in _uncertain(kernel).items():
+                line.operations[level] = sorted({*line.operations.get(level, ()), *names})
         line.launches += 1
         line.workgroups += grid[0] * grid[1] * grid[2]
         started = time.perf_counter()

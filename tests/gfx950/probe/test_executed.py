@@ -124,6 +124,11 @@ def test_a_hosted_programs_launches_are_summed_by_operation(loop):
     assert line["executed"]["v_exp_f32"] == 11
     assert line["launches"] == 2
     assert "  bits inferred: s_nop, v_exp_f32" in log.summary().splitlines()
+    other = Kernel(load_code_object(assemble(module(KernelText("loop", LOOP.replace("v_exp_f32", "v_log_f32"))))))
+    with recorded(LaunchLog()) as log:
+        run(loop, 1)
+        run(other, 1)
+    assert "  bits inferred: s_nop, v_exp_f32, v_log_f32" in log.summary().splitlines()
     with recorded(LaunchLog()) as log:
         run(loop, 4, compare_accumulation=True)
     assert "  0 matrix results depend on the order of adding" in log.summary().splitlines()
