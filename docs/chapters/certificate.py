@@ -28,7 +28,6 @@ _STATEMENTS = (
         "The card's matrix unit keeps 24 bits or more of its products' sum and does not flush subnormals. MI300X was "
         "measured to keep 24.",
         "mma-sim",
-        probe=("mfma.scaled.order", "mfma.scaled.denormal"),
     ),
     Statement(
         "certain",

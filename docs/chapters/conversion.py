@@ -34,15 +34,16 @@ _STATEMENTS = (
     ),
     Statement(
         "inferred",
-        "±Inf becomes ±6. A test for silicon asserts it for the float32 form of the instruction.",
-        "rocjitsu",
+        "±Inf becomes ±6: it saturates as every large value does.",
+        "reference",
+        "instruction.py",
         probe=("cvt.fp4.inf",),
     ),
     Statement(
         "unknown",
-        "NaN becomes ±6 by its sign bit. A test for silicon asserts +6 for +NaN in the float32 form; nothing says what "
-        "-NaN or a payload does.",
-        "rocjitsu",
+        "NaN becomes ±6 by its sign bit. rocjitsu gives +0 instead.",
+        "reference",
+        "instruction.py",
         probe=("cvt.fp4.nan",),
     ),
     Statement(
@@ -150,9 +151,17 @@ def page() -> str:
             [
                 Statement(
                     "certain",
-                    f"After a conversion to F4 or F8, whatever its OPSEL, {rule.wait_states} wait state must pass "
-                    f"before "
-                    "a VALU instruction reads the result: a NOP, or an instruction that writes another VGPR.",
+                    "After a conversion to F4 or F8 a NOP, or an instruction that writes another VGPR, must "
+                    "come before "
+                    "the result is read.",
+                    "hazards",
+                    "AMD's notes on gfx950, quoted there",
+                ),
+                Statement(
+                    "inferred",
+                    f"That is {rule.wait_states} wait state, whatever the OPSEL: AMD's experiments found so "
+                    f"for the FP8 "
+                    "forms and the stochastic FP4 forms (LLVM pull requests 140218 and 118589).",
                     "hazards",
                 ),
                 Statement(
@@ -171,10 +180,11 @@ def page() -> str:
                     probe=("cvt.fp4.hazard_0",),
                 ),
                 Statement(
-                    "certain",
-                    "LLVM's hazard recognizer does not look inside inline assembly, so a kernel that converts there "
-                    "must wait by itself.",
-                    "hazards",
+                    "inferred",
+                    "LLVM's hazard recognizer works on machine instructions and does not look inside inline "
+                    "assembly, so a "
+                    "kernel that converts there must wait by itself.",
+                    "llvm",
                 ),
             ]
         ),

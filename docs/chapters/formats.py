@@ -20,9 +20,11 @@ _STATEMENTS = (
     Statement("certain", "Conversion saturates: what rounds beyond 6 becomes 6.", "ocp", "5.3.3 and 6.3"),
     Statement(
         "certain",
-        "Conversion rounds to the nearest code. The specification requires ties to even to be offered.",
-        "ocp",
-        "5.3.3",
+        "Conversion rounds to the nearest code; where a tie goes is part of the dialect. All dialects here "
+        "send it to the "
+        "even code.",
+        "reference",
+        "dialects.py",
     ),
     Statement("inferred", "The sign of what rounds to zero is kept: code 8.", "reference", "formats.py"),
     Statement(

@@ -80,7 +80,7 @@ def _facts(layout: Layout) -> list[str]:
     ]
     said = [Statement("certain", f"The order of the factors. {layout.source}.", _source(layout))]
     said += [Statement("certain", note, _source(layout)) for note in layout.notes]
-    return [*table(("", ""), rows), "", *statements(said), ""]
+    return [*table(("what", "value"), rows), "", *statements(said), ""]
 
 
 def _source(layout: Layout) -> str:

@@ -80,7 +80,7 @@ def caption(layout: Layout) -> str:
     shape = " × ".join(map(str, tile.shape))
     names = ".".join(place.name for place in layout.places)
     if tile.run == 1:
-        return f"One tile, {shape} elements. Each cell holds {names} of one element."
+        return f"One tile, {shape} elements. Each cell holds the {names} of one element."
     axis = layout.axes[tile.axis].name
     if layout.element_bits == 4:
         names = ".".join(place.name for place in layout.places[:-1])

@@ -32,6 +32,11 @@ SOURCES: dict[str, Source] = {
         "https://github.com/llvm/llvm-project/pull/117844",
         "AMD's notes on wait states of gfx950; 118589 and 140218 continue it.",
     ),
+    "llvm": Source(
+        "LLVM GCNHazardRecognizer.cpp",
+        "https://github.com/llvm/llvm-project/blob/main/llvm/lib/Target/AMDGPU/GCNHazardRecognizer.cpp",
+        "Where the compiler inserts wait states.",
+    ),
     "hip": Source(
         "HIP FP4 header",
         "https://github.com/ROCm/clr/blob/amd-staging/hipamd/include/hip/amd_detail/amd_hip_fp4.h",
@@ -97,7 +102,7 @@ SOURCES: dict[str, Source] = {
     ),
     "contest": Source(
         "GPU MODE amd-mxfp4-mm",
-        "https://github.com/gpu-mode/reference-kernels/tree/a37885543b3e2b6bd9afda033ec4f2a371681da7/problems/"
+        "https://github.com/gpu-mode/reference-kernels/tree/9361aad4f22df3057bd2b439f3ef16566e83bf88/problems/"
         "amd_202602/mxfp4-mm",
         "The contest: its inputs, shapes and checker.",
     ),

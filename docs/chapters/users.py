@@ -27,7 +27,12 @@ USERS: dict[str, tuple[Statement, ...]] = {
         Statement(
             "certain", "aiter: `shuffle_weight(w, layout=(16, 16))`; kernels say `bpreshuffle`.", "aiter-shuffle"
         ),
-        Statement("certain", "AMD's f4gemm code objects named `BpreShuffle` read it.", "aiter-f4gemm"),
+        Statement(
+            "certain",
+            "AMD's f4gemm code objects named `BpreShuffle` read it.",
+            "aiter-f4gemm",
+            "run by the tests of hosting/",
+        ),
         Statement("certain", "The contest: `B_shuffle`.", "contest"),
         Statement(
             "inferred",
@@ -46,13 +51,16 @@ USERS: dict[str, tuple[Statement, ...]] = {
             "runs of 32 rows) it is this order; the header's own comment speaks of 32 columns.",
             "hipblaslt",
         ),
-        Statement(
-            "certain", "Upstream Triton has no name for it: there the weights stay row-major.", "triton-tutorial"
-        ),
+        Statement("certain", "Triton's tutorial leaves the weights row-major.", "triton-tutorial"),
     ),
     "SCALE_SHUFFLE": (
         Statement("certain", "aiter: `e8m0_shuffle`, which is `shuffle_scale`.", "aiter-shuffle"),
-        Statement("certain", "AMD's f4gemm code objects read both scale tables in it.", "aiter-f4gemm"),
+        Statement(
+            "certain",
+            "AMD's f4gemm code objects read both scale tables in it.",
+            "aiter-f4gemm",
+            "run by the tests of hosting/",
+        ),
         Statement("certain", "The contest: `B_scale_sh`.", "contest"),
         Statement(
             "certain",
@@ -68,8 +76,8 @@ USERS: dict[str, tuple[Statement, ...]] = {
         ),
         Statement(
             "certain",
-            "hipBLASLt: scale mode `HIPBLASLT_MATMUL_MATRIX_SCALE_BLK32_UE8M0_32_8_EXT`. Its plain mode "
-            "`…_VEC32_UE8M0` is linear instead.",
+            "hipBLASLt: scale mode `HIPBLASLT_MATMUL_MATRIX_SCALE_BLK32_UE8M0_32_8_EXT`. It is not "
+            "the mode `…_VEC32_UE8M0`, which its header describes without a swizzle.",
             "xla",
             "SwizzleHipblasLtScale32x8 and its test",
         ),
