@@ -41,7 +41,7 @@ _FIRST = {
     "store": "test_gemm,test_padding",
     "split-k": "test_split_k",
     "reduce": "test_split_k",
-    "plan": "test_contracts,test_state",
+    "plan": "test_split_k,test_state",
     "launch": "test_gemm",
     "tile-map": "test_tile_map",
     "workspace": "test_state",

@@ -8,6 +8,7 @@ Failing examples are not shrunk: whether a fault is seen, and after how many exa
 import functools
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     if report.when == "call" or not report.passed:
         error = getattr(report.longrepr, "reprcrash", None)
         message = "" if report.passed or error is None else str(error.message)[:2000]
-        examples = max(_count.failed_at or _count.entered, 1)
+        examples = _count.failed_at or _count.entered or _examples_of_a_machine()
         ended = {"when": report.when, "outcome": report.outcome, "examples": examples, "message": message}
         _write(event="end", **ended, **_named(item))
     return report
@@ -97,6 +98,12 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     if report.failed:
         _write(event="end", when="collect", outcome="failed", test=report.nodeid, property=None, examples=0,
                message=str(report.longrepr)[-2000:])  # fmt: skip
+
+
+def _examples_of_a_machine() -> int:
+    """A state machine has no body to count, but the suite's own do so themselves; 1 for a test without examples."""
+    claims = sys.modules.get("mxassay.properties.claims")
+    return max(claims.running.examples, 1) if claims else 1
 
 
 def _named(item: pytest.Item) -> dict[str, str | None]:
