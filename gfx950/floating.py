@@ -52,40 +52,26 @@ def form_of(x: Floats) -> Form:
     return _FORMS[x.dtype]
 
 
-class _Invalid:
-    """Set by numpy when an operation of this thread was invalid: the only time a default NaN can have been made."""
-
-    __slots__ = ("raised",)
-
-    def __init__(self) -> None:
-        self.raised = False
-
-    def __call__(self, kind: str, flag: int) -> None:
-        self.raised = True
-
-
-_invalid = _Invalid()
-
-
 @contextmanager
 def ignore_float_errors() -> Iterator[None]:
-    """numpy's warnings off, invalid operations noted for `canonical`."""
-    with np.errstate(all="ignore", invalid="call", call=_invalid):
+    """numpy's warnings off: what it calls an error is a result here."""
+    with np.errstate(all="ignore"):
         yield
 
 
 def canonical(result: Floats) -> Floats:
     """`result` (changed in place) with x86's default NaN, whose sign is set, turned into AMD's, whose sign is clear.
 
-    Costs nothing unless an operation was invalid since the last call. Inferred: no public source fixes AMD's NaN bits.
+    A NaN of those bits that only passed through is turned as well: which lanes share an instruction must not matter.
+    Inferred: no public source fixes AMD's NaN bits.
     """
-    if _invalid.raised:
-        _invalid.raised = False
-        if isinstance(result, np.ndarray) and result.ndim:
-            form = form_of(result)
-            default = form.infinity | form.quiet
-            bits = result.view(form.bits)
-            np.copyto(bits, default, where=bits == default | form.sign)
+    if isinstance(result, np.ndarray) and result.ndim:
+        form = form_of(result)
+        default = form.infinity | form.quiet
+        bits = result.view(form.bits)
+        made = bits == default | form.sign
+        if made.any():
+            np.copyto(bits, default, where=made)
     return result
 
 

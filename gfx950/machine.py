@@ -126,7 +126,8 @@ class _Running:
     def _run(self, cohort: Cohort) -> list[Cohort]:
         machine, counts = self.machine, self.machine.counts
         block_at, pc = machine.code.block, cohort.pc
-        # What a cohort spent before it parted, waited or met others counts: else a loop that always does so starves all.
+        # What a cohort spent before it parted, waited or met others counts: else a loop that does so always
+        # starves all.
         spent, left = divmod(cohort.steps, QUANTUM)
         left = QUANTUM - left
         waves_at = counts.waves_at
