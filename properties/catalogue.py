@@ -399,7 +399,7 @@ def markdown() -> str:
     lines = [
         "# Properties",
         "",
-        f"What `mxassay check --profile` holds kernels against: {len(CATALOGUE)} properties in {len(CHAPTERS)} chapters.",
+        f"What `mxassay check --profile` asks of a kernel: {len(CATALOGUE)} properties in {len(CHAPTERS)} chapters.",
         "Generated from `mxassay.properties.catalogue`. A property that does not apply to a kernel or a device is",
         "skipped with the reason; what the short words under *needs* mean stands at the end.",
     ]

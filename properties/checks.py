@@ -33,7 +33,18 @@ def violation(wrong: str, **facts: str) -> PropertyError:
         found["replay"] = running.replay
     width = max(map(len, found))
     lines = [f"{name:<{width}}  {text}" for name, text in found.items() if text]
-    return PropertyError("\n  ".join([head, *lines]), found)
+    failure = PropertyError("\n  ".join([head, *lines]), found)
+    running.violation = running.violation or failure
+    return failure
+
+
+def unrepeatable() -> PropertyError | None:
+    """What to say where Hypothesis could not repeat a failure: the first one, and that it came only once."""
+    seen = running.violation
+    if not isinstance(seen, PropertyError):
+        return None
+    note = "the same calls did not fail again: the kernel keeps state between calls, or has a race"
+    return PropertyError(f"{seen}\n  {'once':<{max(map(len, seen.facts))}}  {note}", {**seen.facts, "once": note})
 
 
 def _kernel() -> dict[str, str]:

@@ -17,11 +17,14 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 @dataclass
 class Running:
-    """The test that runs now. `examples` counts how often its body was entered."""
+    """The test that runs now. `examples` counts how often its body was entered; `refusal` is what a kernel that takes
+    fewer shapes than were drawn said last, `violation` the first failure that was seen."""
 
     property: Property | None = None
     examples: int = 0
     replay: str = ""
+    refusal: str = ""
+    violation: Exception | None = None
 
 
 running = Running()

@@ -1,5 +1,6 @@
 """The kernel under test as the suite sees it: what it takes, how to call it, and what a call brought."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.kernels import GemmArguments, Kernel, Shape
 from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
 from mxassay.properties.checks import PropertyError, assert_left_alone, violation
+from mxassay.properties.claims import running
 from mxassay.properties.entries import ENTRIES
 from mxassay.properties.operands import Operands
 from mxassay.reference import dequantize
@@ -144,11 +146,13 @@ class KernelUnderTest:
         launch: Launch | None = None,
         placement: Placement | None = None,
         stored: tuple[torch.Tensor, torch.Tensor] | None = None,
+        guarded: bool = True,
     ) -> Outcome:
         """Call the kernel once, with every buffer in an arena, and see that it left alone what it must.
 
         `stored`: preshuffled weights and shuffled scales, byte by byte, instead of those that `operands` imply. Where
-        the kernel is not ours and refuses, the example is rejected: the shape is outside its contract.
+        the kernel is not ours and refuses, the example is rejected: the shape is outside its contract. Without `guarded`
+        what the kernel allocates is not poisoned: poison counts as written where someone watches for undefined memory.
 
         Raises:
             PropertyError: an input or a byte around a buffer was written.
@@ -166,7 +170,7 @@ class KernelUnderTest:
         arguments = GemmArguments(**{arena.name: arena.tensor for arena in arenas})
         allocations = GuardedAllocations()
         try:
-            with allocations:
+            with allocations if guarded else nullcontext():
                 out = self._called(arguments, launch)
                 if out.is_cuda:
                     torch.cuda.synchronize()
@@ -193,6 +197,7 @@ class KernelUnderTest:
 
 
 def _outside_the_contract(why: str) -> None:
+    running.refusal = why
     if currently_in_test_context():
         reject()
     pytest.skip(f"the kernel refuses: {why}")

@@ -1,6 +1,8 @@
 """Tables of scale bytes, and how far they may spread while every output stays certified."""
 
 import math
+from functools import cache
+from itertools import product
 
 import torch
 
@@ -17,15 +19,34 @@ def safe_spread(k: int) -> int:
 
 
 def ramp(rows: int, groups: int, spread: int, base: torch.Tensor | int) -> torch.Tensor:
-    """uint8 (rows, groups): neighbours along both axes, and rows 16 apart, differ; within `spread` above `base`.
+    """uint8 (rows, groups), within `spread` above `base`: one byte, or one for each row.
 
-    `base` is one byte, or one for each row.
+    From a spread of 2 on, bytes differ between rows 1, 2, 16 and 32 apart and between groups 1, 2, 4 and 8 apart, the
+    steps of the scale shuffle and of tiles: whichever are exchanged, it shows.
 
     >>> ramp(2, 3, 6, 127).tolist()
-    [[127, 130, 133], [132, 128, 131]]
+    [[127, 129, 131], [128, 130, 132]]
     """
     row, group = torch.arange(rows).unsqueeze(1), torch.arange(groups)
-    return (torch.as_tensor(base).reshape(-1, 1) + (5 * row + 3 * group + row // 16) % (spread + 1)).to(torch.uint8)
+    a, a16, b, b4 = _steps(spread + 1)
+    step = a * row + a16 * (row // 16) + b * group + b4 * (group // 4)
+    return (torch.as_tensor(base).reshape(-1, 1) + step % (spread + 1)).to(torch.uint8)
+
+
+@cache
+def _steps(modulus: int) -> tuple[int, int, int, int]:
+    """What one row, sixteen rows, one group and four groups add, so that the steps of `ramp` leave no rest of zero.
+
+    A modulus of 2 cannot tell two steps from none, so only one step counts there.
+    """
+    for a, b, a16, b4 in product(range(1, modulus), range(modulus - 1, 0, -1), range(modulus), range(modulus)):
+        steps = [a, b]
+        if modulus > 2:
+            steps += [2 * a, a + a16, 2 * a + a16, 16 * a + a16, 32 * a + 2 * a16]
+            steps += [2 * b, b + b4, 2 * b + b4, 4 * b + b4, 8 * b + 2 * b4]
+        if all(step % modulus for step in steps) and (a != b or modulus < 4):
+            return a, a16, b, b4
+    return 0, 0, 0, 0
 
 
 def sweep(rows: int, lowest: int, highest: int, start: int) -> torch.Tensor:

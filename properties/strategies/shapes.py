@@ -24,9 +24,10 @@ def shapes(draw: st.DrawFn, most: int = 1 << 22) -> Shape:
     Shrinks towards one row, one tile of columns and the shallowest K.
     """
     contract = under_test().contract
-    m = draw(st.sampled_from(_fitting(ROWS, contract.m)), label="M")
-    columns = _fitting(COLUMNS, contract.n)
-    depths = _fitting(DEPTHS, contract.k)
+    rows, columns, depths = (
+        _fitting(sizes, multiple) for sizes, multiple in zip((ROWS, COLUMNS, DEPTHS), contract.multiples, strict=True)
+    )
+    m = draw(st.sampled_from([m for m in rows if m * columns[0] * depths[0] <= most] or rows[:1]), label="M")
     n = draw(st.sampled_from([n for n in columns if m * n * depths[0] <= most] or columns[:1]), label="N")
     k = draw(st.sampled_from([k for k in depths if m * n * k <= most] or depths[:1]), label="K")
     return m, n, k

@@ -18,7 +18,7 @@ def register() -> None:
             max_examples=examples,
             deadline=None,
             print_blob=True,
-            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
         )
 
 

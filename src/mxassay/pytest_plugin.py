@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis.errors import Flaky, Unsatisfiable
 
 from mxassay.devices import DEVICES, Device, device
 from mxassay.errors import MxassayError, UnsupportedError
@@ -85,11 +86,19 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     if name is None:
         return (yield)
     from mxassay.properties.catalogue import CATALOGUE
-    from mxassay.properties.claims import running
+    from mxassay.properties.claims import Running, running
 
-    running.property, running.examples, running.replay = CATALOGUE[name], 0, _replay(item)
+    vars(running).update(vars(Running(CATALOGUE[name], 0, _replay(item))))
     try:
         return (yield)
+    except Unsatisfiable:
+        if not running.refusal:
+            raise
+        pytest.skip(f"the kernel refuses every shape that was drawn; at last: {running.refusal}")
+    except Flaky as error:
+        from mxassay.properties.checks import unrepeatable
+
+        raise unrepeatable() or error from error
     finally:
         item.user_properties.append(("mx_examples", max(running.examples, 1)))
         running.property = None
