@@ -84,6 +84,8 @@ def check_output(out: torch.Tensor, m: int, n: int, inputs: dict[str, torch.Tens
         raise ContractError(
             f"out must have unit column stride and rows at least {n} apart, not strides {tuple(out.stride())}"
         )
+    if out.is_neg():
+        raise ContractError("out must hold its values, not a lazy negation; call resolve_neg()")
     if out.requires_grad and torch.is_grad_enabled():
         raise ContractError("out must not require a gradient, since none is computed; detach it")
     for name, tensor in inputs.items():

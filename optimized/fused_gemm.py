@@ -1,6 +1,5 @@
 # mypy: allow-untyped-decorators
-"""The fused kernel: quantize activations, multiply by preshuffled or linear MXFP4 weights, optionally one split of "
-"K."""
+"""The fused kernel: quantize activations, multiply by preshuffled or linear MXFP4 weights, perhaps one split of K."""
 
 import triton
 import triton.language as tl

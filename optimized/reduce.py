@@ -57,6 +57,11 @@ def reduce_partials(partials: torch.Tensor, *, out: torch.Tensor | None = None) 
             else type(partials).__name__
         )
         raise ContractError(f"partials must be float32 of shape (S, M, N), not {found}")
+    if partials.layout != torch.strided:
+        raise ContractError(f"partials must be a dense tensor, not {partials.layout}; call to_dense()")
+    if partials.requires_grad and torch.is_grad_enabled():
+        raise ContractError("partials must not require a gradient, since none is computed; detach them")
+    partials = partials.resolve_neg()
     splits, m, n = partials.shape
     if splits == 0 or n == 0:
         raise ContractError(f"partials must hold a split and a column at least, not shape {tuple(partials.shape)}")

@@ -2,6 +2,8 @@
 
 import torch
 
+from mxassay.errors import ContractError
+
 
 def round_to_bfloat16(x: torch.Tensor) -> torch.Tensor:
     """float64 `x` (any shape) to bfloat16, to nearest, ties to even, in one rounding.
@@ -9,10 +11,14 @@ def round_to_bfloat16(x: torch.Tensor) -> torch.Tensor:
     Subnormal results are rounded on their own coarser grid; 2^128 - 2^119 and above become Inf; zeros keep their sign;
     NaN becomes a quiet NaN. Source: IEEE 754-2019, 4.3.1. Going through float32, as torch's cast does, rounds twice.
 
+    Raises ContractError on another dtype.
+
     >>> x = torch.tensor([1 + 2**-8 + 2**-40], dtype=torch.float64)
     >>> round_to_bfloat16(x).item(), x.float().bfloat16().item()
     (1.0078125, 1.0)
     """
+    if x.dtype != torch.float64:
+        raise ContractError(f"x must be float64, not {str(x.dtype).removeprefix('torch.')}; call double()")
     bits = x.view(torch.int64)
     magnitude = bits & 0x7FFFFFFFFFFFFFFF
     # float64 stores 52 mantissa bits and bfloat16 7: drop 45, and rebias the exponent from 1023 to 127.

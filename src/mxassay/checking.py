@@ -54,7 +54,7 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
     try:
         with allocations, clock.running():
             returned = kernel.call(problem.arguments, case.plan)
-            if returned.out.is_cuda:
+            if getattr(returned.out, "is_cuda", False):
                 import torch
 
                 torch.cuda.synchronize()
@@ -62,7 +62,9 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
         return replace(record, verdict=Verdict.UNSUPPORTED, message=str(error), **clock.seconds())
     except MxassayError as error:  # its text says where already
         return replace(record, verdict=Verdict.ERROR, message=str(error), **clock.seconds())
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a kernel that exits has not passed
         message = f"the kernel raised {type(error).__name__}: {error}\n{traceback.format_exc(limit=-4)}"
         return replace(record, verdict=Verdict.ERROR, message=message, **clock.seconds())
     clock.compiling += returned.compile_seconds
@@ -76,15 +78,14 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
 
 
 def _judge(record: CaseRecord, problem: Problem, out: "torch.Tensor") -> CaseRecord:
-    import torch
 
     expectation = problem.expectation
     record = replace(record, outputs=expectation.exact.numel(), certified=int(expectation.certified.sum()))
-    if out.shape != expectation.exact.shape or out.dtype != torch.bfloat16:
-        got = f"{out.dtype} of shape {tuple(out.shape)}"
-        want = f"torch.bfloat16 of shape {tuple(expectation.exact.shape)}"
+    want = f"a dense torch.bfloat16 tensor of shape {tuple(expectation.exact.shape)}"
+    got = _unlike(out, expectation.exact)
+    if got is not None:
         return replace(record, verdict=Verdict.FAIL, message=f"the output must be {want}, not {got}")
-    out = out.detach().cpu()
+    out = out.detach().resolve_neg().cpu()
     wrong = expectation.wrong(out)
     differences = int(wrong.sum())
     if differences:
@@ -95,6 +96,19 @@ def _judge(record: CaseRecord, problem: Problem, out: "torch.Tensor") -> CaseRec
             first_wrong=_first_wrong(out, expectation, wrong),
         )
     return record
+
+
+def _unlike(out: Any, expected: "torch.Tensor") -> str | None:
+    """What `out` is, where it is no tensor of values like `expected`."""
+    import torch
+
+    if not isinstance(out, torch.Tensor):
+        return f"a {type(out).__name__}"
+    if out.layout != torch.strided or out.device.type == "meta":
+        return f"a {out.layout} tensor on {out.device}"
+    if out.shape != expected.shape or out.dtype != torch.bfloat16:
+        return f"{out.dtype} of shape {tuple(out.shape)}"
+    return None
 
 
 def _first_wrong(out: "torch.Tensor", expectation: Any, wrong: "torch.Tensor") -> WrongElement:

@@ -88,7 +88,12 @@ def parser() -> argparse.ArgumentParser:
     layout = commands.add_parser("layout", help="explain a layout, or where one element of it lies")
     layout.add_argument("name", nargs="?", help="a layout's name; all names when left out")
     layout.add_argument("--at", type=_pair, metavar="R,C", help="coordinates of one element")
-    layout.add_argument("--shape", type=_pair, metavar="R,C", help="shape of the tensor (default: one tile)")
+    layout.add_argument(
+        "--shape",
+        type=_pair,
+        metavar="R,C",
+        help="shape of the tensor; the smallest that holds it when left out",
+    )
     layout.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     layout.set_defaults(run="mxassay.commands.layout")
 
@@ -175,13 +180,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run(options)
     except UnsupportedError as error:
-        print(f"mxassay: {error}", file=sys.stderr)
-        return ExitCode.UNSUPPORTED
+        return _refused(options, str(error), ExitCode.UNSUPPORTED)
     except MxassayError as error:
-        print(f"mxassay: {error}", file=sys.stderr)
-        return ExitCode.USAGE
+        return _refused(options, str(error), ExitCode.USAGE)
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # whoever read our output has seen enough
+        sys.stderr.close()
+        return ExitCode.PASS
     except Exception:
         import traceback
 
@@ -191,6 +197,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return ExitCode.INTERNAL
+
+
+def _refused(options: argparse.Namespace, message: str, code: int) -> int:
+    """Say why on standard error, and in a document where one was asked for."""
+    print(f"mxassay: {message}", file=sys.stderr)
+    if getattr(options, "json", False):
+        from mxassay.environment import environment
+        from mxassay.verdicts import Document, Verdict
+
+        print(Document(options.command, Verdict.UNSUPPORTED, 0.0, environment(), {"message": message}).dumps())
+    return code
 
 
 if __name__ == "__main__":

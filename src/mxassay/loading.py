@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import shlex
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -79,7 +80,7 @@ def _mxfp4_gemm(request: Request) -> Iterator[list[Kernel]]:
     def call(x: GemmArguments, _plan: object) -> Returned:
         return Returned(function(x.a, x.b_preshuffled, x.b_scales_shuffled))
 
-    yield [Kernel(request.spec, "mxfp4-gemm", request.dialect, call, words=request.spec)]
+    yield [Kernel(request.spec, "mxfp4-gemm", request.dialect, call, words=shlex.quote(request.spec))]
 
 
 def _own(request: Request) -> Kernel:
@@ -94,7 +95,8 @@ def _own(request: Request) -> Kernel:
 @contextmanager
 def _gpumode(request: Request) -> Iterator[list[Kernel]]:
     assert request.spec is not None
-    words = f"{request.spec} --abi gpumode" + (f" --aiter {request.aiter}" if request.aiter else "")
+    words = f"{shlex.quote(request.spec)} --abi gpumode"
+    words += f" --aiter {shlex.quote(request.aiter)}" if request.aiter else ""
     if request.device != "emulated":
         from mxassay.hosting.task_module import install_task
 
@@ -175,7 +177,7 @@ def _prebuilt(path: Path, request: Request, tile: tuple[int, int]) -> Kernel:
     tile_m, tile_n = tile
     # One shape of whole tiles, one with a single row in the last tile.
     shapes = ((tile_m, 2 * tile_n, 1024), (tile_m + 1, tile_n, 512))
-    words = f"{path} --abi aiter-a4w4" + (f" --tile {tile_m}x{tile_n}" if request.tile else "")
+    words = f"{shlex.quote(str(path))} --abi aiter-a4w4" + (f" --tile {tile_m}x{tile_n}" if request.tile else "")
     return Kernel(path.name, "aiter-a4w4", request.dialect, call, shapes=shapes, words=words)
 
 
@@ -221,6 +223,8 @@ def _load_file(path: Path) -> types.ModuleType:
         ) from error
     except MxassayError:
         raise
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: a file that exits has not loaded
         raise UnsupportedError(f"{path} must import without an error, not {type(error).__name__}: {error}") from error
     return module

@@ -71,11 +71,19 @@ def raises(_x):
     raise RuntimeError("no such tile")
 
 
+def exits(_x):
+    raise SystemExit(0)
+
+
+def lazily_negated(x):
+    return torch._neg_view(-right(x))
+
+
 def refuses(_x):
     raise ContractError("K must be a multiple of 512, not 320; pad it")
 
 
-@pytest.mark.parametrize("function", [right, through_empty])
+@pytest.mark.parametrize("function", [right, through_empty, lazily_negated])
 def test_a_right_kernel_passes(function):
     record = verdict_on(function)
     assert record.verdict is Verdict.PASS, record.message
@@ -119,13 +127,17 @@ def test_stray_writes_are_named(function, words):
     ("out", "words"),
     [
         (torch.zeros(5, 48), "not torch.float32 of shape (5, 48)"),
+        ((torch.zeros(5, 48),), "not a tuple"),
+        (None, "not a NoneType"),
+        (torch.zeros(5, 48, dtype=torch.bfloat16, device="meta"), "not a torch.strided tensor on meta"),
+        (torch.zeros(5, 48, dtype=torch.bfloat16).to_sparse(), "not a torch.sparse_coo tensor on cpu"),
         (torch.zeros(48, 5, dtype=torch.bfloat16), "not torch.bfloat16 of shape (48, 5)"),
     ],
 )
 def test_an_output_of_the_wrong_kind(out, words):
     record = verdict_on(lambda _x: out)
     assert record.verdict is Verdict.FAIL
-    assert record.message == f"the output must be torch.bfloat16 of shape (5, 48), {words}"
+    assert record.message == f"the output must be a dense torch.bfloat16 tensor of shape (5, 48), {words}"
 
 
 def test_a_kernel_that_raises_is_an_error_with_its_traceback():
@@ -133,6 +145,24 @@ def test_a_kernel_that_raises_is_an_error_with_its_traceback():
     assert record.verdict is Verdict.ERROR
     assert record.message.startswith("the kernel raised RuntimeError: no such tile\n")
     assert "in raises" in record.message
+
+
+def test_a_kernel_that_exits_has_not_passed():
+    record = verdict_on(exits)
+    assert record.verdict is Verdict.ERROR
+    assert record.message.startswith("the kernel raised SystemExit: 0\n")
+
+
+def test_the_contest_gets_weights_that_are_not_quantized_yet():
+    x = build(Case(SHAPE), "cpu").arguments
+    assert torch.equal(quantize(x.b).packed, x.b_packed)
+    assert x.b.unique().numel() > 200
+
+
+def test_a_k_of_no_whole_blocks_is_refused():
+    with pytest.raises(ContractError) as refused:
+        build(Case((1, 16, 16)), "cpu")
+    assert str(refused.value) == "K must be a multiple of 32, not 16; a block has 32 elements along K"
 
 
 def test_a_kernel_that_refuses_is_unsupported():

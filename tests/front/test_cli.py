@@ -1,5 +1,7 @@
 """The command line: usage, exit codes, and messages that say what to do next."""
 
+import json
+
 import pytest
 
 from mxassay.cli import main, parser
@@ -47,10 +49,35 @@ def test_unknown_layout(capsys):
     assert text.endswith(", not swizzle")
 
 
-def test_an_element_without_a_shape(capsys):
-    code, text = message(capsys, "layout", "weight_preshuffle", "--at", "3,4")
-    assert code == 2
-    assert "--at must come with --shape" in text
+def test_an_element_without_a_shape_gets_the_smallest(capsys):
+    assert main(["layout", "mfma_16x16x128_a", "--at", "3,4"]) == 0
+    assert main(["layout", "weight_preshuffle", "--at", "3,4"]) == 0
+    assert "16" in capsys.readouterr().out
+
+
+def test_a_refusal_is_a_document_too(capsys):
+    assert main(["check", "--shapes", "1,16,16", "--json"]) == 2
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert document["verdict"] == "UNSUPPORTED"
+    assert document["message"] == "K must be a multiple of 32, not 16; a block has 32 elements along K"
+    assert printed.err == f"mxassay: {document['message']}\n"
+
+
+def test_what_a_kernel_prints_stays_out_of_the_document(tmp_path, capsys):
+    kernel = tmp_path / "talks.py"
+    kernel.write_text("print('loading')\ndef f(a, b, s):\n    print('running')\n    raise SystemExit(0)")
+    assert main(["check", f"{kernel}:f", "--shapes", "1,16,64", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["verdict"] == "ERROR"
+
+
+def test_a_file_that_exits_has_not_passed(tmp_path, capsys):
+    kernel = tmp_path / "exits.py"
+    kernel.write_text("raise SystemExit(0)")
+    code, text = message(capsys, "check", f"{kernel}:f", "--shapes", "1,16,64")
+    assert code == 3
+    assert text.endswith("must import without an error, not SystemExit: 0")
 
 
 def test_layouts_are_listed(capsys):

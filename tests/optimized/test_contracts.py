@@ -284,3 +284,12 @@ def test_small_tiles_take_fewer_warps_on_cuda(tile_m, tile_k, warps):
     plan = Plan(tile_m=tile_m, tile_n=16, tile_k=tile_k)
     assert Target("cuda", "90", "cuda").options(plan, tile_k)["num_warps"] == warps
     assert Target("hip", "gfx950", "cuda").options(plan, tile_k)["num_warps"] == 4
+
+
+def test_an_output_that_is_negated_lazily_is_refused(device):
+    a = torch.ones(1, 64, dtype=torch.bfloat16, device=device)
+    weights = torch.zeros(16, 32, dtype=torch.uint8, device=device)
+    scales = torch.zeros(256, 8, dtype=torch.uint8, device=device)
+    out = torch._neg_view(torch.zeros(1, 16, dtype=torch.bfloat16, device=device))
+    with pytest.raises(ContractError, match=r"^out must hold its values, not a lazy negation; call resolve_neg\(\)$"):
+        matmul(a, weights, scales, out=out)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
 from mxassay.optimized import LEADERBOARD, TEST_SHAPES, Plan, Workspace, matmul, matmul_prepared, plan_for, prepare
 from mxassay.optimized.device import current_target
+from mxassay.optimized.plans import _TABLE
 from mxassay.reference import matmul as exact
 from mxassay.reference import quantize
 
@@ -255,5 +256,5 @@ def test_every_scale_byte_of_the_activations(embed, device, assert_same_bits):
 
 
 def test_the_default_plan_of_each_named_shape_exists():
-    plans = {shape: plan_for(*shape) for shape in (*LEADERBOARD, *TEST_SHAPES)}
-    assert len(plans) == 10
+    assert set(_TABLE) == {*LEADERBOARD, *TEST_SHAPES}
+    assert all(plan_for(*shape) is plan for shape, plan in _TABLE.items())

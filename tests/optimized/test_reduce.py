@@ -90,3 +90,15 @@ def test_an_output_over_the_partials_is_refused(device):
     out = partials.view(torch.bfloat16)[0, :, :64]
     with pytest.raises(ContractError, match=r"^out must not share memory with partials;"):
         reduce_partials(partials, out=out)
+
+
+def test_partials_that_are_negated_lazily(device):
+    values = torch.ones(2, 1, 16, device=device)
+    assert (reduce_partials(torch._neg_view(values)) == -2).all()
+
+
+def test_partials_that_want_a_gradient_are_refused(device):
+    with pytest.raises(
+        ContractError, match=r"^partials must not require a gradient, since none is computed; detach them$"
+    ):
+        reduce_partials(torch.ones(2, 1, 16, device=device, requires_grad=True))

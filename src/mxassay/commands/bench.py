@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mxassay.environment import environment
-from mxassay.verdicts import Document, ExitCode, Verdict
+from mxassay.verdicts import Document, Verdict, exit_code
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,16 +23,17 @@ def run(options: argparse.Namespace) -> int:
     started = time.perf_counter()
     rows = figures()
     seconds = time.perf_counter() - started
+    verdict = Verdict.PASS if all(row.get("holds", True) for row in rows) else Verdict.FAIL
     if options.json:
-        print(Document("bench", Verdict.PASS, seconds, environment(), {"figures": rows}).dumps())
-        return ExitCode.PASS
+        print(Document("bench", verdict, seconds, environment(), {"figures": rows}).dumps())
+        return exit_code(verdict)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("figure", "value", "unit", "bar", "holds", "peer", "ratio"):
         table.add_column(heading, justify="right" if heading in ("value", "bar", "ratio") else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(_cell(row.get(key)) for key in ("id", "value", "unit", "bar", "holds", "peer", "ratio")))
     Console(width=None if sys.stdout.isatty() else 140).print(table)
-    return ExitCode.PASS
+    return exit_code(verdict)
 
 
 def _cell(value: object) -> str:

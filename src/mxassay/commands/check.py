@@ -52,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
             seconds=options.limit_seconds,
             memory_gib=options.limit_gib,
         )
-        with open_kernels(request) as kernels:
+        # What a kernel prints must not mix with the document.
+        quiet = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
+        with quiet, open_kernels(request) as kernels:
             todo = [
                 (kernel, case)
                 for kernel in kernels

@@ -30,8 +30,4 @@ def _text(options: argparse.Namespace) -> str:
         raise ContractError(f"layout must be one of {', '.join(LAYOUTS)}, not {options.name}")
     if options.at is None:
         return describe(LAYOUTS[name])
-    if options.shape is None:
-        raise ContractError(
-            "--at must come with --shape, not alone; give the shape of the tensor, as in --shape 2880,3584"
-        )
     return explain(LAYOUTS[name], options.shape, options.at)
