@@ -117,7 +117,7 @@ class Outcome:
         return f"{self.operands!r}{how}{where}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelUnderTest:
     """A kernel, the device it runs on, and its contract.
 
@@ -151,8 +151,9 @@ class KernelUnderTest:
         """Call the kernel once, with every buffer in an arena, and see that it left alone what it must.
 
         `stored`: preshuffled weights and shuffled scales, byte by byte, instead of those that `operands` imply. Where
-        the kernel is not ours and refuses, the example is rejected: the shape is outside its contract. Without `guarded`
-        what the kernel allocates is not poisoned: poison counts as written where someone watches for undefined memory.
+        the kernel is not ours and refuses, the example is rejected: the shape is outside its contract. Without
+        `guarded` what the kernel allocates is not poisoned: poison would count as written where someone watches for
+        undefined memory.
 
         Raises:
             PropertyError: an input or a byte around a buffer was written.
@@ -189,6 +190,9 @@ class KernelUnderTest:
         outcome = Outcome(out.detach().cpu(), operands, launch, placement, self)
         assert_left_alone(arenas, allocations, outcome)
         return outcome
+
+    def __repr__(self) -> str:
+        return f"<{self.kernel.name} on {self.device}>"
 
     def _called(self, x: GemmArguments, launch: Launch) -> torch.Tensor:
         if self.own:

@@ -8,7 +8,7 @@ from mxassay.properties.checks import assert_same_bits
 from mxassay.properties.claims import claim
 from mxassay.properties.kernel import KernelUnderTest, viewed
 from mxassay.properties.strategies import blocks
-from mxassay.properties.strategies.blocks import SPECIAL, block_of
+from mxassay.properties.strategies.blocks import SPECIAL, Block, stacked
 from mxassay.properties.sweeps import every_amax, every_ratio, matrix_of
 from mxassay.reference import DIALECTS, quantize
 
@@ -39,10 +39,10 @@ def test_every_ratio_under_every_scale(mx_kernel: KernelUnderTest) -> None:
 
 @claim("block-quantization", examples=3)
 @given(drawn=st.lists(blocks(), min_size=1, max_size=4), columns=st.sampled_from((1, 2, 9)))
-@example(drawn=[block_of(bits) for bits in SPECIAL.values()], columns=1)
-@example(drawn=[block_of(bits) for bits in SPECIAL.values()], columns=9)
-def test_any_block(mx_kernel: KernelUnderTest, drawn: list[torch.Tensor], columns: int) -> None:
-    assert_quantized(mx_kernel, matrix_of(torch.stack(drawn), columns), f"{len(drawn)} drawn blocks")
+@example(drawn=list(SPECIAL.values()), columns=1)
+@example(drawn=list(SPECIAL.values()), columns=9)
+def test_any_block(mx_kernel: KernelUnderTest, drawn: list[Block], columns: int) -> None:
+    assert_quantized(mx_kernel, matrix_of(stacked(drawn), columns), f"{len(drawn)} drawn blocks")
 
 
 @claim("block-locality", examples=0.6)
@@ -50,13 +50,13 @@ def test_any_block(mx_kernel: KernelUnderTest, drawn: list[torch.Tensor], column
     one=blocks(), others=st.lists(blocks(), min_size=1, max_size=3), view=st.sampled_from(("contiguous", "transposed"))
 )
 def test_a_block_depends_on_itself_alone(
-    mx_kernel: KernelUnderTest, one: torch.Tensor, others: list[torch.Tensor], view: str
+    mx_kernel: KernelUnderTest, one: Block, others: list[Block], view: str
 ) -> None:
     from mxassay.optimized import quantize as kernel_quantize
 
-    x = matrix_of(torch.stack([*others, one, *others]), 3)
+    x = matrix_of(stacked([*others, one, *others]), 3)
     found = kernel_quantize(viewed(x, view).to(mx_kernel.tensors_on))
-    alone = kernel_quantize(one.unsqueeze(0).to(mx_kernel.tensors_on))
+    alone = kernel_quantize(one.values.unsqueeze(0).to(mx_kernel.tensors_on))
     at = len(others)
     packed, scales = found.packed.reshape(-1, 16)[at : at + 1], found.scales.reshape(-1, 1)[at : at + 1]
     assert_same_bits(scales, alone.scales, ("row", "group"), case="the block alone, and between others")

@@ -11,7 +11,7 @@ from mxassay.properties.claims import claim
 from mxassay.properties.kernel import KernelUnderTest, Launch
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies import block_matrices, certified_operands, launches, special_blocks
-from mxassay.properties.strategies.blocks import SPECIAL, block_of
+from mxassay.properties.strategies.blocks import SPECIAL
 
 
 @claim("special-activations", examples=0.8)
@@ -25,7 +25,7 @@ def test_a_special_block_stays_in_its_row(
     row = data.draw(st.integers(0, m - 1), label="row")
     group = data.draw(st.integers(0, k // 32 - 1), label="block")
     a = operands.a.clone()
-    a[row, 32 * group : 32 * group + 32] = block_of(SPECIAL[name])
+    a[row, 32 * group : 32 * group + 32] = SPECIAL[name].values
     changed = replace(operands, a=a, words=f"{operands.words}; block ({row}, {group}): {name}")
     first, other = mx_kernel.run(operands, launch), mx_kernel.run(changed, launch)
     assert_product(other)

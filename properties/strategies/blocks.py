@@ -1,5 +1,7 @@
 """Blocks of 32 bfloat16 activations: sharp, special, arbitrary."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -14,11 +16,33 @@ _INFINITY, _SUBNORMAL = 0x7F80, 0x007F
 RATIOS = tuple(sorted({*E2M1.midpoints, *(value for value in E2M1.values[1:8])}))
 
 
-def block_of(bits: list[int]) -> torch.Tensor:
-    """bfloat16 (32,) of these bit patterns, zeros behind them."""
-    padded = torch.zeros(BLOCK, dtype=torch.int32)
-    padded[: len(bits)] = torch.tensor(bits, dtype=torch.int32)
-    return padded.to(torch.int16).view(torch.bfloat16)
+@dataclass(frozen=True, repr=False)
+class Block:
+    """32 bfloat16 numbers, given by the bits of the first ones; zeros stand behind them. Its repr shows bits."""
+
+    bits: tuple[int, ...]
+    name: str = ""
+
+    @property
+    def values(self) -> torch.Tensor:
+        """bfloat16 (32,)."""
+        return stacked([self])[0]
+
+    def __repr__(self) -> str:
+        if self.name:
+            return f"<block: {self.name}>"
+        shown = [f"{place}: {bits:#06x}" for place, bits in enumerate(self.bits) if bits]
+        return f"<block {', '.join(shown) or 'of zeros'}>"
+
+
+def stacked(blocks: Iterable[Block]) -> torch.Tensor:
+    """bfloat16 (len(blocks), 32).
+
+    >>> stacked([Block((0x3F80,))])[0, :2].tolist()
+    [1.0, 0.0]
+    """
+    rows = [[*block.bits, *[0] * (BLOCK - len(block.bits))] for block in blocks]
+    return torch.tensor(rows, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
 
 
 @cache
@@ -30,8 +54,8 @@ def _bits_of(ratio: float, exponent: int) -> int:
 
 
 @st.composite
-def sharp_blocks(draw: st.DrawFn) -> torch.Tensor:
-    """bfloat16 (32,): a largest magnitude of any exponent and mantissa, and elements at the ratios where codes change,
+def sharp_blocks(draw: st.DrawFn) -> Block:
+    """A largest magnitude of any exponent and mantissa, and elements at the ratios where codes change,
     exactly or one unit in the last place beside, with both signs.
 
     Shrinks towards few elements at a tie, scale 1.
@@ -48,10 +72,11 @@ def sharp_blocks(draw: st.DrawFn) -> torch.Tensor:
         magnitude = min(max(_bits_of(ratio, exponent) + units, 0), amax)
         bits.append(magnitude | (0x8000 if negative else 0))
     place = draw(st.integers(0, BLOCK - 1), label="place of the largest")
-    return block_of(bits).roll(place)
+    bits += [0] * (BLOCK - len(bits))
+    return Block(tuple(bits[-place:] + bits[:-place]))
 
 
-SPECIAL: dict[str, list[int]] = {
+_SPECIAL: dict[str, list[int]] = {
     "zeros": [],
     "one -0": [0x8000],
     "all -0": [0x8000] * BLOCK,
@@ -74,24 +99,20 @@ SPECIAL: dict[str, list[int]] = {
     "NaN of all ones": [0xFFFF, 0x4000],
     "NaN and Inf": [0x7FC0, _INFINITY, 0x3F80],
 }
-"""Blocks by hand, as bfloat16 bits."""
+SPECIAL: dict[str, Block] = {name: Block(tuple(bits), name) for name, bits in _SPECIAL.items()}
+"""Blocks by hand."""
 
 
-def special_blocks() -> st.SearchStrategy[torch.Tensor]:
-    """bfloat16 (32,), one of SPECIAL."""
-    return st.sampled_from(list(SPECIAL)).map(lambda name: block_of(SPECIAL[name]))
+def special_blocks() -> st.SearchStrategy[Block]:
+    """One of SPECIAL."""
+    return st.sampled_from(list(SPECIAL)).map(SPECIAL.__getitem__)
 
 
-def any_blocks() -> st.SearchStrategy[torch.Tensor]:
-    """bfloat16 (32,) of any bit patterns."""
-    return st.lists(st.integers(0, 0xFFFF), max_size=BLOCK).map(block_of)
+def any_blocks() -> st.SearchStrategy[Block]:
+    """A block of any bit patterns."""
+    return st.lists(st.integers(0, 0xFFFF), max_size=BLOCK).map(lambda bits: Block(tuple(bits)))
 
 
-def blocks() -> st.SearchStrategy[torch.Tensor]:
-    """bfloat16 (32,): sharp, special or arbitrary."""
+def blocks() -> st.SearchStrategy[Block]:
+    """A sharp, special or arbitrary block."""
     return sharp_blocks() | special_blocks() | any_blocks()
-
-
-def finite_blocks() -> st.SearchStrategy[torch.Tensor]:
-    """bfloat16 (32,), sharp, no Inf and no NaN."""
-    return sharp_blocks()

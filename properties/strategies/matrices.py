@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mxassay.kernels import Shape
 from mxassay.properties.kernel import under_test
 from mxassay.properties.operands import Operands
-from mxassay.properties.strategies.blocks import blocks
+from mxassay.properties.strategies.blocks import Block, blocks, stacked
 from mxassay.properties.strategies.scales import ramp, safe_spread, sweep
 from mxassay.properties.strategies.shapes import shapes
 
@@ -97,16 +97,14 @@ def wide_operands(draw: st.DrawFn, most: int = 1 << 22) -> Operands:
 
 
 @st.composite
-def block_matrices(
-    draw: st.DrawFn, palette: st.SearchStrategy[torch.Tensor] | None = None, most: int = 1 << 21
-) -> Operands:
+def block_matrices(draw: st.DrawFn, palette: st.SearchStrategy[Block] | None = None, most: int = 1 << 21) -> Operands:
     """Activations put together from one to three drawn blocks, and weights of random codes with scales near 1."""
     shape = m, n, k = draw(shapes(most))
     colours = draw(st.lists(blocks() if palette is None else palette, min_size=1, max_size=3), label="blocks")
     seed = draw(_SEEDS, label="seed")
     generator = torch.Generator().manual_seed(seed)
     chosen = torch.randint(0, len(colours), (m, k // 32), generator=generator)
-    a = torch.stack(colours)[chosen].reshape(m, k)
+    a = stacked(colours)[chosen].reshape(m, k)
     words = f"A of {len(colours)} drawn blocks, seed {seed}"
     scales = ramp(n, k // 32, safe_spread(shape[2]) // 2, 126)
     return Operands(a, random_codes(n, k, generator), scales, under_test().kernel.dialect, words)
