@@ -94,9 +94,9 @@ class CallsInSequence(RuleBasedStateMachine):
         preshuffled, shuffled = one.preshuffled, one.shuffled
         one.preshuffled = torch.empty(0, dtype=torch.uint8, device=preshuffled.device)
         one.shuffled = torch.empty(0, dtype=torch.uint8, device=shuffled.device)
-        one.preshuffled.set_(preshuffled.untyped_storage(), preshuffled.storage_offset(), preshuffled.shape)
-        one.shuffled.set_(shuffled.untyped_storage(), shuffled.storage_offset(), shuffled.shape)
-        del preshuffled, shuffled
+        for fresh, old in ((one.preshuffled, preshuffled), (one.shuffled, shuffled)):
+            fresh.set_(old.untyped_storage(), old.storage_offset(), old.shape, old.stride())
+        del preshuffled, shuffled, old
         one.put(*drawn(one.codes.shape[0], 2 * one.codes.shape[1], number))
 
     @rule(one=weights, rows=st.sampled_from(_ROWS), number=st.integers(0, 3), index=st.sampled_from(_PLANS))
