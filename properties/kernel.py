@@ -16,6 +16,7 @@ from mxassay.properties.checks import PropertyError, assert_left_alone, violatio
 from mxassay.properties.claims import running
 from mxassay.properties.entries import ENTRIES
 from mxassay.properties.operands import Operands
+from mxassay.properties.reading import ReadsWell
 from mxassay.reference import dequantize
 
 
@@ -51,7 +52,7 @@ class Contract:
 
 
 @dataclass(frozen=True, repr=False)
-class Launch:
+class Launch(ReadsWell):
     """How to call: the entry point and the plan, both of our own kernel alone."""
 
     plan: Any = None
@@ -100,7 +101,7 @@ VIEWS: dict[str, tuple[int, int, int]] = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Outcome:
+class Outcome(ReadsWell):
     """What a call brought: `out` on the CPU, and the call itself."""
 
     out: torch.Tensor
@@ -112,13 +113,11 @@ class Outcome:
     @property
     def words(self) -> str:
         """The call in one line."""
-        how = f", {self.launch!r}" if self.kernel.own else ""
-        where = "" if self.placement == Placement() else f", {self.placement}"
-        return f"{self.operands!r}{how}{where}"
+        return _call_words(self.kernel, self.operands, self.launch, self.placement)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KernelUnderTest:
+class KernelUnderTest(ReadsWell):
     """A kernel, the device it runs on, and its contract.
 
     Attributes:
@@ -170,6 +169,7 @@ class KernelUnderTest:
         arenas = [Arena(name, tensor, self.tensors_on, fill=True) for name, tensor in given.items()]
         arguments = GemmArguments(**{arena.name: arena.tensor for arena in arenas})
         allocations = GuardedAllocations()
+        call = _call_words(self, operands, launch, placement)
         try:
             with allocations if guarded else nullcontext():
                 out = self._called(arguments, launch)
@@ -178,15 +178,11 @@ class KernelUnderTest:
         except (ContractError, UnsupportedError) as error:
             if not self.own:
                 _outside_the_contract(str(error))
-            raise violation(
-                f"a legal call must not be refused, but was: {error}", case=f"{operands!r}, {launch!r}"
-            ) from error
+            raise violation(f"a legal call must not be refused, but was: {error}", case=call) from error
         except PropertyError:
             raise
         except Exception as error:
-            raise violation(
-                f"the kernel must run, not raise {type(error).__name__}: {error}", case=f"{operands!r}, {launch!r}"
-            ) from error
+            raise violation(f"the kernel must run, not raise {type(error).__name__}: {error}", case=call) from error
         outcome = Outcome(out.detach().cpu(), operands, launch, placement, self)
         assert_left_alone(arenas, allocations, outcome)
         return outcome
@@ -198,6 +194,12 @@ class KernelUnderTest:
         if self.own:
             return ENTRIES[launch.entry](x, launch.plan)
         return self.kernel.call(x, launch.plan).out
+
+
+def _call_words(kernel: KernelUnderTest, operands: Operands, launch: Launch, placement: Placement) -> str:
+    how = f", {launch!r}" if kernel.own else ""
+    where = "" if placement == Placement() else f", {placement}"
+    return f"{operands!r}{how}{where}"
 
 
 def _outside_the_contract(why: str) -> None:

@@ -6,11 +6,12 @@ from functools import cached_property
 import torch
 
 from mxassay.kernels import Shape
+from mxassay.properties.reading import ReadsWell
 from mxassay.reference import DIALECTS, Expectation, Quantized, expectation, quantize
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Operands:
+class Operands(ReadsWell):
     """Activations and weights of one product.
 
     Attributes:

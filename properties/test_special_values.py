@@ -10,27 +10,27 @@ from mxassay.properties.checks import assert_product, assert_relation, assert_sa
 from mxassay.properties.claims import claim
 from mxassay.properties.kernel import KernelUnderTest, Launch
 from mxassay.properties.operands import Operands
-from mxassay.properties.strategies import block_matrices, certified_operands, launches, special_blocks
-from mxassay.properties.strategies.blocks import SPECIAL
+from mxassay.properties.strategies import block_matrices, certified_operands, launches, special_blocks, usable_blocks
+from mxassay.properties.strategies.blocks import Block
 
 
 @claim("special-activations", examples=0.8)
 @given(
-    operands=certified_operands(most=1 << 20), launch=launches(), name=st.sampled_from(list(SPECIAL)), data=st.data()
+    operands=certified_operands(most=1 << 20), launch=launches(), block=usable_blocks(special_blocks()), data=st.data()
 )
 def test_a_special_block_stays_in_its_row(
-    mx_kernel: KernelUnderTest, operands: Operands, launch: Launch, name: str, data: st.DataObject
+    mx_kernel: KernelUnderTest, operands: Operands, launch: Launch, block: Block, data: st.DataObject
 ) -> None:
     m, _, k = operands.shape
     row = data.draw(st.integers(0, m - 1), label="row")
     group = data.draw(st.integers(0, k // 32 - 1), label="block")
     a = operands.a.clone()
-    a[row, 32 * group : 32 * group + 32] = SPECIAL[name].values
-    changed = replace(operands, a=a, words=f"{operands.words}; block ({row}, {group}): {name}")
+    a[row, 32 * group : 32 * group + 32] = block.values
+    changed = replace(operands, a=a, words=f"{operands.words}; block ({row}, {group}): {block.name}")
     first, other = mx_kernel.run(operands, launch), mx_kernel.run(changed, launch)
     assert_product(other)
     rest = torch.arange(m) != row
-    assert_relation(f"row {row} alone holds {name}", other.out[rest], first.out[rest], other, first)
+    assert_relation(f"row {row} alone holds {block.name}", other.out[rest], first.out[rest], other, first)
 
 
 @claim("special-activations", examples=0.4)

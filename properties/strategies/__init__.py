@@ -1,6 +1,6 @@
 """Strategies, each named after what it makes. Those that depend on the kernel under test ask for it when they draw."""
 
-from mxassay.properties.strategies.blocks import any_blocks, blocks, sharp_blocks, special_blocks
+from mxassay.properties.strategies.blocks import any_blocks, blocks, sharp_blocks, special_blocks, usable_blocks
 from mxassay.properties.strategies.buffers import placements
 from mxassay.properties.strategies.layouts import memory_layouts
 from mxassay.properties.strategies.matrices import (
@@ -28,5 +28,6 @@ __all__ = [
     "sharp_blocks",
     "special_blocks",
     "splits",
+    "usable_blocks",
     "wide_operands",
 ]

@@ -7,6 +7,8 @@ from functools import cache
 import torch
 from hypothesis import strategies as st
 
+from mxassay.properties.kernel import under_test
+from mxassay.properties.reading import ReadsWell
 from mxassay.reference import E2M1
 
 BLOCK = 32
@@ -17,7 +19,7 @@ RATIOS = tuple(sorted({*E2M1.midpoints, *(value for value in E2M1.values[1:8])})
 
 
 @dataclass(frozen=True, repr=False)
-class Block:
+class Block(ReadsWell):
     """32 bfloat16 numbers, given by the bits of the first ones; zeros stand behind them. Its repr shows bits."""
 
     bits: tuple[int, ...]
@@ -105,7 +107,7 @@ SPECIAL: dict[str, Block] = {name: Block(tuple(bits), name) for name, bits in _S
 
 def special_blocks() -> st.SearchStrategy[Block]:
     """One of SPECIAL."""
-    return st.sampled_from(list(SPECIAL)).map(SPECIAL.__getitem__)
+    return st.sampled_from(list(SPECIAL.values()))
 
 
 def any_blocks() -> st.SearchStrategy[Block]:
@@ -116,3 +118,19 @@ def any_blocks() -> st.SearchStrategy[Block]:
 def blocks() -> st.SearchStrategy[Block]:
     """A sharp, special or arbitrary block."""
     return sharp_blocks() | special_blocks() | any_blocks()
+
+
+@st.composite
+def usable_blocks(draw: st.DrawFn, palette: st.SearchStrategy[Block] | None = None) -> Block:
+    """A block of the palette (sharp or special without one) whose product the device can give in full range.
+
+    Where Triton widens code times scale to bfloat16, scales near both ends are left out, NaN and Inf with them.
+    """
+    palette = sharp_blocks() | special_blocks() | any_blocks() if palette is None else palette
+    return draw(palette if under_test().full_range else palette.filter(fits_bfloat16))
+
+
+def fits_bfloat16(block: Block) -> bool:
+    """Whether every code times its scale is a normal bfloat16, in every dialect."""
+    amax = max((bits & 0x7FFF for bits in block.bits), default=0)
+    return amax == 0 or 8 << 7 <= amax < 250 << 7

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mxassay.kernels import Shape
 from mxassay.properties.kernel import under_test
 from mxassay.properties.operands import Operands
-from mxassay.properties.strategies.blocks import Block, blocks, stacked
+from mxassay.properties.strategies.blocks import Block, stacked, usable_blocks
 from mxassay.properties.strategies.scales import ramp, safe_spread, sweep
 from mxassay.properties.strategies.shapes import shapes
 
@@ -100,7 +100,7 @@ def wide_operands(draw: st.DrawFn, most: int = 1 << 22) -> Operands:
 def block_matrices(draw: st.DrawFn, palette: st.SearchStrategy[Block] | None = None, most: int = 1 << 21) -> Operands:
     """Activations put together from one to three drawn blocks, and weights of random codes with scales near 1."""
     shape = m, n, k = draw(shapes(most))
-    colours = draw(st.lists(blocks() if palette is None else palette, min_size=1, max_size=3), label="blocks")
+    colours = draw(st.lists(usable_blocks(palette), min_size=1, max_size=3), label="blocks")
     seed = draw(_SEEDS, label="seed")
     generator = torch.Generator().manual_seed(seed)
     chosen = torch.randint(0, len(colours), (m, k // 32), generator=generator)

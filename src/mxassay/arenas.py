@@ -27,7 +27,8 @@ class Arena:
         self._size = whole.nbytes()
         self._bytes = torch.full((self._size + 2 * MARGIN,), POISON, dtype=torch.uint8, device=device)
         if fill:
-            self._bytes[MARGIN : MARGIN + self._size] = torch.empty(0, dtype=torch.uint8).set_(whole).to(device)
+            given = torch.empty(0, dtype=torch.uint8, device=source.device).set_(whole)
+            self._bytes[MARGIN : MARGIN + self._size] = given.to(device)
         typed = self._bytes[MARGIN : MARGIN + self._size].view(source.dtype)
         self.tensor = typed.as_strided(source.shape, source.stride(), typed.storage_offset() + source.storage_offset())
         self._before = self._bytes.to("cpu", copy=True) if fill else None
