@@ -139,6 +139,11 @@ class KernelUnderTest(ReadsWell):
         """Whether every scale byte is exact: not where Triton widens code times scale to bfloat16."""
         return self.device in ("emulated", "mi355x")
 
+    @property
+    def slow(self) -> bool:
+        """Whether sweeps must leave out a part: Triton's interpreter takes a tenth of a second for each tile."""
+        return self.device == "interpreter"
+
     def run(
         self,
         operands: Operands,

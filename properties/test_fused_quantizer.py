@@ -69,15 +69,18 @@ def test_activations_come_back_quantized(
 def test_every_ratio_inside_the_kernel(mx_kernel: KernelUnderTest, part: int) -> None:
     dialect = DIALECTS[mx_kernel.kernel.dialect]
     lowest, highest = (0, 255) if mx_kernel.full_range else (4, 250)
-    sweep = torch.cat([every_ratio(byte, dialect) for byte in range(lowest + part, highest, 4)])
+    step = 32 if mx_kernel.slow else 4
+    sweep = torch.cat([every_ratio(byte, dialect) for byte in range(lowest + part, highest, step)])
     launch = Launch(plan((0, 1, 4, 7)[part])) if mx_kernel.own else Launch()
     a = matrix_of(sweep, 10)
-    assert_quantized_inside(mx_kernel, a, launch, Placement(), f"every ratio, scale bytes {lowest + part}, + 4, ...")
+    assert_quantized_inside(
+        mx_kernel, a, launch, Placement(), f"every ratio, scale bytes {lowest + part}, + {step}, ..."
+    )
 
 
 @claim("fused-ratio-sweep")
 def test_every_largest_magnitude_inside_the_kernel(mx_kernel: KernelUnderTest) -> None:
-    sweep = every_amax()[:: 3 if quick() else 1]
+    sweep = every_amax()[:: 31 if mx_kernel.slow else 3 if quick() else 1]
     sweep = sweep if mx_kernel.full_range else sweep[len(sweep) // 16 : -len(sweep) // 16]
     assert_quantized_inside(mx_kernel, matrix_of(sweep, 18), Launch(), Placement(), "every finite amax")
 

@@ -13,17 +13,19 @@ MOST = 4096  # tiles of one grid
 @triton.jit
 def _remapped(totals_ptr: tl.tensor, out_ptr: tl.tensor, MOST: tl.constexpr) -> None:
     total = tl.load(totals_ptr + tl.program_id(0))
-    pid = tl.arange(0, MOST)
-    tl.store(out_ptr + tl.program_id(0) * MOST + pid, xcd_remap(pid, total), mask=pid < total)
+    pid = tl.minimum(tl.arange(0, MOST), total - 1)
+    place = tl.program_id(0) * MOST + tl.arange(0, MOST)
+    tl.store(out_ptr + place, xcd_remap(pid, total), mask=tl.arange(0, MOST) < total)
 
 
 @triton.jit
 def _ordered(grids_ptr: tl.tensor, out_ptr: tl.tensor, GROUP_M: tl.constexpr, MOST: tl.constexpr) -> None:
     tiles_m = tl.load(grids_ptr + tl.program_id(0) * 2)
     tiles_n = tl.load(grids_ptr + tl.program_id(0) * 2 + 1)
-    number = tl.arange(0, MOST)
+    number = tl.minimum(tl.arange(0, MOST), tiles_m * tiles_n - 1)
     tile_m, tile_n = grouped_order(number, tiles_m, tiles_n, GROUP_M)
-    tl.store(out_ptr + tl.program_id(0) * MOST + number, tile_m * tiles_n + tile_n, mask=number < tiles_m * tiles_n)
+    place = tl.program_id(0) * MOST + tl.arange(0, MOST)
+    tl.store(out_ptr + place, tile_m * tiles_n + tile_n, mask=tl.arange(0, MOST) < tiles_m * tiles_n)
 
 
 def remapped(totals: list[int], device: str) -> torch.Tensor:

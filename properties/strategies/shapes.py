@@ -24,7 +24,7 @@ def shapes(draw: st.DrawFn, most: int = 1 << 22) -> Shape:
     Shrinks towards one row, one tile of columns and the shallowest K.
     """
     contract = under_test().contract
-    if under_test().device == "interpreter":  # which takes a tenth of a second for each tile
+    if under_test().slow:
         most >>= 5
     rows, columns, depths = (
         _fitting(sizes, multiple) for sizes, multiple in zip((ROWS, COLUMNS, DEPTHS), contract.multiples, strict=True)
