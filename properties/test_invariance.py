@@ -133,7 +133,7 @@ def test_any_plan_any_split(mx_kernel: KernelUnderTest, operands: Operands, coun
 
 
 # The sanitizer's kernels take seconds to compile, once for each plan and shape.
-_RING_SHAPES = ((5, 48, 320),) if quick() else ((5, 48, 320), (17, 32, 576), (33, 80, 1088))
+_RING_SHAPES = ((3, 16, 256),) if quick() else ((3, 16, 256), (5, 48, 320), (17, 32, 576))
 _RING_PLANS = (3,) if quick() else (1, 3, 7, 8)
 
 

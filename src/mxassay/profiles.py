@@ -7,11 +7,15 @@ from hypothesis import HealthCheck, settings
 PROFILES = {"quick": 25, "thorough": 250, "nightly": 2500}
 """Examples by profile, for a property of average cost; `mxassay.properties.claims.claim` scales them."""
 
+_registered: list[bool] = []
 _loaded: list[str] = []
 
 
 def register() -> None:
     """Make the profiles known to Hypothesis. Calling it again changes nothing."""
+    if _registered:
+        return
+    _registered.append(True)
     for name, examples in PROFILES.items():
         settings.register_profile(
             name,

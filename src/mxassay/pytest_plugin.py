@@ -73,7 +73,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     from mxassay.properties.catalogue import CATALOGUE, NEEDS
 
-    item.user_properties.append((_PROPERTY, name))
+    # Outside the root folder a node id has no file in it.
+    item.user_properties += [(_PROPERTY, name), ("mx_test", f"{item.path.name}::{item.nodeid.split('::', 1)[-1]}")]
     lacking = [need for need in CATALOGUE[name].needs if need not in _features(item.config)]
     if lacking:
         pytest.skip("; ".join(f"needs {NEEDS[need]}" for need in lacking))
@@ -221,9 +222,9 @@ class _Verdicts:
         verdict = {"passed": "PASS", "skipped": "UNSUPPORTED"}.get(report.outcome) or (
             "FAIL" if report.when == "call" and "PropertyError" in str(report.longrepr) else "ERROR"
         )
-        self._records[report.nodeid] = {
+        self._records[known["mx_test"]] = {
             "property": known[_PROPERTY],
-            "test": report.nodeid.rsplit("/", 1)[-1],
+            "test": known["mx_test"],
             "verdict": verdict,
             "examples": known.get("mx_examples", 0),
             "seconds": round(report.duration, 3),

@@ -1,0 +1,150 @@
+"""The suite as users run it: verdicts, reasons for skipping, replay commands, options."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mxassay.errors import MxassayError
+from mxassay.profiles import PROFILES, load, loaded
+from mxassay.properties.catalogue import CATALOGUE
+from mxassay.suite import PropertyRecord, _by_property, run_suite, suite_verdict
+from mxassay.verdicts import Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+WRONG = """
+from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
+from mxassay.reference import matmul, quantize
+
+def fn(a, b, scales):
+    n, k = b.shape[0], 2 * b.shape[1]
+    if k % 256:
+        from mxassay.errors import ContractError
+        raise ContractError("K must be a multiple of 256, not " + str(k))
+    weights = WEIGHT_PRESHUFFLE.invert(b)
+    out = matmul(*quantize(a), weights, SCALE_SHUFFLE.invert(scales, (n, k // 32)))
+    out[:, -1] = 0
+    return out
+
+def refuses(a, b, scales):
+    from mxassay.errors import UnsupportedError
+    raise UnsupportedError("this kernel must have a card, not none")
+"""
+
+
+def suite(tmp_path, *words):
+    """Verdicts by test, and the process."""
+    verdicts = tmp_path / "verdicts.json"
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "mxassay.pytest_plugin", *words]
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    environment |= {"PYTHONPATH": str(ROOT / "src"), "HYPOTHESIS_STORAGE_DIRECTORY": str(tmp_path / "hypothesis")}
+    done = subprocess.run(
+        [*words, "--mx-verdicts", str(verdicts)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert verdicts.exists(), done.stdout + done.stderr
+    return {record["test"]: record for record in json.loads(verdicts.read_text())}, done
+
+
+@pytest.fixture(scope="module")
+def wrong_kernel(tmp_path_factory):
+    """What the suite says of a kernel whose last column is zero, and which takes only some shapes."""
+    folder = tmp_path_factory.mktemp("kernel")
+    (folder / "mine.py").write_text(WRONG)
+    chapters = ("test_special_values::test_zeros_give_zeros", "test_contracts", "test_gemm::test_every_scale_byte")
+    targets = [f"mxassay.properties.{chapter}" for chapter in chapters]
+    return suite(folder, "--pyargs", *targets, "--mx-kernel", "mine.py:fn", "--mx-device", "emulated")
+
+
+def test_a_failure_stands_alone(wrong_kernel):
+    verdicts, done = wrong_kernel
+    record = verdicts["test_gemm.py::test_every_scale_byte"]
+    assert done.returncode == 1
+    assert (record["property"], record["verdict"]) == ("gemm-scale-ramp", "FAIL")
+    assert record["examples"] >= 1
+    assert record["seconds"] > 0
+    message = record["message"]
+    assert CATALOGUE["gemm-scale-ramp"].statement in message
+    assert "certified: every order of summation gives these bits" in message
+    assert "kernel  mine.py:fn on emulated, dialect even" in message
+    replay = "pytest --pyargs mxassay.properties.test_gemm::test_every_scale_byte --mx-kernel mine.py:fn --mx-device"
+    assert replay in message
+    assert "0.0 (0x0000), not " in message
+    assert "tensor(" not in message
+
+
+def test_what_does_not_apply_is_skipped_with_the_reason(wrong_kernel):
+    skipped = [record for record in wrong_kernel[0].values() if record["test"].startswith("test_contracts")]
+    assert len(skipped) > 20
+    assert {record["verdict"] for record in skipped} == {"UNSUPPORTED"}
+    assert {record["message"] for record in skipped} == {
+        "needs our own kernel, whose stages, plans and entry points it is about: leave out --mx-kernel"
+    }
+
+
+def test_a_kernel_that_refuses_everything_is_skipped_with_its_words(tmp_path):
+    (tmp_path / "mine.py").write_text(WRONG)
+    target = "mxassay.properties.test_special_values::test_the_ends_of_the_scale_table"
+    words = ("--mx-kernel", "mine.py:refuses", "--mx-multiples", "1,32,256", "--mx-device", "emulated")
+    verdicts, done = suite(tmp_path, "--pyargs", target, *words)
+    (record,) = verdicts.values()
+    assert done.returncode == 0
+    assert record["verdict"] == "UNSUPPORTED"
+    assert record["message"].endswith("at last: this kernel must have a card, not none")
+
+
+def test_a_database_folder_keeps_failures(tmp_path):
+    (tmp_path / "mine.py").write_text(WRONG)
+    target = "mxassay.properties.test_gemm::test_every_scale_byte"
+    words = ("--mx-kernel", "mine.py:fn", "--mx-multiples", "1,32,256", "--mx-database", str(tmp_path / "kept"))
+    suite(tmp_path, "--pyargs", target, *words, "--mx-device", "emulated")
+    assert any(file.is_file() for file in (tmp_path / "kept").rglob("*"))
+
+
+def test_the_worst_test_decides_and_what_does_not_apply_does_not():
+    def test(name, verdict, message=""):
+        return {"property": name, "verdict": verdict, "examples": 2, "seconds": 0.5, "message": message}
+
+    records = _by_property(
+        [
+            test("gemm-certified", "PASS"),
+            test("second-witness", "PASS"),
+            test("second-witness", "UNSUPPORTED", "absent"),
+            test("negated", "FAIL", "sign"),
+            test("illegal-calls", "UNSUPPORTED", "needs"),
+        ]
+    )
+    found = {record.property: record for record in records}
+    assert list(found) == list(CATALOGUE)
+    assert found["second-witness"].verdict is Verdict.PASS
+    assert found["second-witness"].examples == 2
+    assert (found["negated"].verdict, found["negated"].message) == (Verdict.FAIL, "sign")
+    assert (found["illegal-calls"].verdict, found["illegal-calls"].message) == (Verdict.UNSUPPORTED, "needs")
+    assert suite_verdict(records) is Verdict.FAIL
+    assert suite_verdict([found["illegal-calls"]]) is Verdict.UNSUPPORTED
+    assert found["negated"].as_json()["verdict"] == "FAIL"
+    assert isinstance(found["negated"], PropertyRecord)
+
+
+def test_a_suite_that_cannot_run_says_why():
+    with pytest.raises(MxassayError, match=r"^the suite must run, but pytest ended with 4:\n"):
+        run_suite("quick", "emulated", {"nonsense": "1"})
+
+
+def test_profiles():
+    from hypothesis import settings
+
+    before = loaded()
+    try:
+        for name, examples in PROFILES.items():
+            load(name)
+            assert (loaded(), settings.default.max_examples) == (name, examples)
+    finally:
+        load(before)
