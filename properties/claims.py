@@ -47,8 +47,9 @@ def claim(name: str, examples: float = 1.0) -> Callable[[Test], Test]:
             return test
         handle.inner_test = _counted(handle.inner_test)
         register()
-        test = settings(settings.get_profile(loaded()), max_examples=scaled(examples))(test)
-        return seed(SEED)(test) if quick() else test
+        # A seed switches the example database off; settings that come after it bring it back.
+        test = seed(SEED)(test) if quick() else test
+        return settings(settings.get_profile(loaded()), max_examples=scaled(examples))(test)
 
     return decorate
 

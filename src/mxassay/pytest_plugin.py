@@ -222,7 +222,7 @@ class _Verdicts:
         verdict = {"passed": "PASS", "skipped": "UNSUPPORTED"}.get(report.outcome) or (
             "FAIL" if report.when == "call" and "PropertyError" in str(report.longrepr) else "ERROR"
         )
-        self._records[known["mx_test"]] = {
+        self._records[str(known["mx_test"])] = {
             "property": known[_PROPERTY],
             "test": known["mx_test"],
             "verdict": verdict,
