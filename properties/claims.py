@@ -46,16 +46,21 @@ def claim(name: str, examples: float = 1.0) -> Callable[[Test], Test]:
         if handle is None:
             return test
         handle.inner_test = _counted(handle.inner_test)
-        register()
         # A seed switches the example database off; settings that come after it bring it back.
         test = seed(SEED)(test) if quick() else test
-        return settings(settings.get_profile(loaded()), max_examples=scaled(examples))(test)
+        return budget(examples)(test)
 
     return decorate
 
 
 SEED = 748756  # any constant
 """What the quick profile draws from."""
+
+
+def budget(examples: float, **more: Any) -> settings:
+    """The profile in force, with `examples` times its examples, and other settings."""
+    register()
+    return settings(settings.get_profile(loaded()), max_examples=scaled(examples), **more)
 
 
 def quick() -> bool:

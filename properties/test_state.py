@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from hypothesis import seed, settings
+from hypothesis import seed
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from mxassay.kernels import GemmArguments
 from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
 from mxassay.properties.checks import assert_product, assert_same_bits
-from mxassay.properties.claims import SEED, claim, quick, running, scaled
+from mxassay.properties.claims import SEED, budget, claim, quick, running
 from mxassay.properties.kernel import KernelUnderTest, Launch, Outcome, Placement, under_test
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies.matrices import activations_of, random_codes
@@ -164,4 +164,4 @@ class CallsInSequence(RuleBasedStateMachine):
 @claim("calls-in-sequence")
 def test_calls_in_sequence(mx_kernel: KernelUnderTest) -> None:
     machine = seed(SEED)(CallsInSequence) if quick() else CallsInSequence
-    run_state_machine_as_test(machine, settings=settings(max_examples=scaled(0.6), stateful_step_count=12))
+    run_state_machine_as_test(machine, settings=budget(0.6, stateful_step_count=12))
