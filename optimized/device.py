@@ -11,7 +11,11 @@ from triton.runtime.jit import JITFunction
 
 from mxassay.errors import UnsupportedError
 from mxassay.optimized.plans import Plan
+from mxassay.optimized.split_k import SplitK, reconcile
 from mxassay.optimized.tile_map import xcd_remap
+
+# Eight for each of a warp's 32 threads: found by compiling tile_m 1 to 16, every number of warps, every kind of stride.
+_CUDA_ACTIVATIONS = 256
 
 
 @dataclass(frozen=True)
@@ -36,16 +40,23 @@ class Target:
         """Whether the native float32 to bfloat16 cast truncates."""
         return self.backend == "interpreter"
 
-    def tile_k(self, plan: Plan) -> int:
-        """The depth of one step: the plan's, but at least 128 on CUDA, where Triton 3.6 fails to compile 64."""
-        return max(plan.tile_k, 128) if self.backend == "cuda" else plan.tile_k
+    def split_k(self, k: int, plan: Plan) -> SplitK:
+        """How K is cut: as the plan wishes, but on CUDA in steps of 128 and of 256 activations at least.
+
+        Triton 3.6 to 3.9 fail to compile smaller ones there (an assertion in the widening of FP4), strided ones above
+        all.
+        """
+        if self.backend != "cuda":
+            return reconcile(k, plan.tile_k, plan.splits)
+        smallest = max(128, _CUDA_ACTIVATIONS // plan.tile_m)
+        return reconcile(k, max(plan.tile_k, smallest), plan.splits, smallest)
 
     def options(self, plan: Plan, tile_k: int) -> dict[str, int]:
         """The launch options that this backend takes, for a plan and the depth it was reconciled to."""
         options = {"num_warps": plan.num_warps, "num_stages": plan.num_stages}
         if self.backend == "cuda":
-            # Triton 3.6 to 3.9 fail to compile with fewer than four activations for each of a warp's 32 threads.
-            options["num_warps"] = min(plan.num_warps, max(plan.tile_m * tile_k // 128, 1))
+            # See `split_k`: as many activations for each warp as for the smallest step.
+            options["num_warps"] = min(plan.num_warps, plan.tile_m * tile_k // _CUDA_ACTIVATIONS)
         if self.backend == "hip":
             options["waves_per_eu"] = plan.waves_per_eu
             options["matrix_instr_nonkdim"] = plan.matrix_instr_nonkdim

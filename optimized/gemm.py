@@ -16,7 +16,7 @@ from mxassay.optimized.fused_gemm import fused_gemm_kernel
 from mxassay.optimized.plans import Plan, plan_for
 from mxassay.optimized.prepare import PreparedWeights
 from mxassay.optimized.reduce import reduce_partials
-from mxassay.optimized.split_k import SplitK, reconcile
+from mxassay.optimized.split_k import SplitK
 from mxassay.optimized.workspace import Workspace
 
 
@@ -122,7 +122,7 @@ def _run(
 ) -> torch.Tensor:
     (m, k), n = a.shape, weights.shape[0]
     check_multiplies(target)
-    split = reconcile(k, target.tile_k(plan), plan.splits)
+    split = target.split_k(k, plan)
     workgroups = triton.cdiv(m, plan.tile_m) * triton.cdiv(n, plan.tile_n) * split.count
     if workgroups >= 2**31:
         raise ContractError(f"plan must need fewer than 2**31 workgroups, not {workgroups}; take larger tiles")

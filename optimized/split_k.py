@@ -19,12 +19,12 @@ class SplitK:
     count: int
 
 
-def reconcile(k: int, tile_k: int, splits: int) -> SplitK:
+def reconcile(k: int, tile_k: int, splits: int, smallest: int = SMALLEST_TILE_K) -> SplitK:
     """Fit a requested tile depth and number of splits to K.
 
-    The tile is halved while half of it still holds all of K and is no smaller than one MFMA, so a small K is not
-    padded to a large tile. The tiles of K are then dealt to at most `splits` ranges of equal length; the last may
-    be shorter.
+    The tile is halved while half of it still holds all of K and is no less than `smallest` (one MFMA), so a small K
+    is not padded to a large tile. The tiles of K are then dealt to at most `splits` ranges of equal length; the last
+    may be shorter.
 
     Not checked: that tile_k is a power of two; `Plan` checks it.
 
@@ -40,7 +40,7 @@ def reconcile(k: int, tile_k: int, splits: int) -> SplitK:
     for name, value in (("k", k), ("tile_k", tile_k), ("splits", splits)):
         if value < 1:
             raise ContractError(f"{name} must be at least 1, not {value}")
-    while tile_k // 2 >= max(k, SMALLEST_TILE_K):
+    while tile_k // 2 >= max(k, smallest):
         tile_k //= 2
     tiles = -(-k // tile_k)
     span_tiles = -(-tiles // min(splits, tiles))

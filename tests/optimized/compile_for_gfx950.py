@@ -101,4 +101,5 @@ def main(folder):
     print(json.dumps({"cases": [(shape, dataclasses.asdict(plan)) for shape, plan in cases], "kernels": written}))
 
 
-main(pathlib.Path(sys.argv[1]))
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))

@@ -259,7 +259,7 @@ def test_what_depends_on_the_target(backend, arch, use_asm):
     plan = Plan(tile_m=16, tile_n=64, tile_k=64, matrix_instr_nonkdim=32, waves_per_eu=2)
     hip_only = {"waves_per_eu": 2, "matrix_instr_nonkdim": 32} if backend == "hip" else {}
     assert target.options(plan, 128) == {"num_warps": 4, "num_stages": 2} | hip_only
-    assert target.tile_k(plan) == (128 if backend == "cuda" else 64)
+    assert target.split_k(640, plan).tile_k == (128 if backend == "cuda" else 64)
 
 
 def test_the_contest_entry_takes_the_five_tuple(make_case, assert_same_bits):
@@ -278,12 +278,20 @@ def test_the_contest_entry_refuses_anything_else(data, found):
 
 
 @pytest.mark.parametrize(
-    ("tile_m", "tile_k", "warps"), [(1, 128, 1), (2, 128, 2), (4, 128, 4), (2, 256, 4), (16, 512, 4)]
+    ("tile_m", "tile_k", "warps"), [(1, 256, 1), (2, 128, 1), (4, 128, 2), (2, 256, 2), (16, 128, 4), (16, 512, 4)]
 )
 def test_small_tiles_take_fewer_warps_on_cuda(tile_m, tile_k, warps):
     plan = Plan(tile_m=tile_m, tile_n=16, tile_k=tile_k)
-    assert Target("cuda", "90", "cuda").options(plan, tile_k)["num_warps"] == warps
-    assert Target("hip", "gfx950", "cuda").options(plan, tile_k)["num_warps"] == 4
+    target = Target("cuda", "90", "cuda")
+    assert target.split_k(2048, plan).tile_k == tile_k
+    assert target.options(plan, tile_k)["num_warps"] == warps
+
+
+def test_one_row_takes_deeper_steps_on_cuda():
+    plan = Plan(tile_m=1, tile_n=16, tile_k=128)
+    assert Target("cuda", "90", "cuda").split_k(64, plan).tile_k == 256
+    assert Target("hip", "gfx950", "cpu").split_k(64, plan).tile_k == 128
+    assert Target("hip", "gfx950", "cuda").options(plan, 128)["num_warps"] == 4
 
 
 def test_an_output_that_is_negated_lazily_is_refused(device):
