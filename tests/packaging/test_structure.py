@@ -57,6 +57,12 @@ def test_arrows_of_import(folder):
                 assert name.split(".")[1] in allowed, f"{file.relative_to(ROOT)} imports {name}"
 
 
+def test_every_helper_of_the_tests_has_a_name_of_its_own():
+    """Their folders share sys.path in one process, where the first of two would stand for both."""
+    helpers = [file.name for file in _python_files("tests") if not file.name.startswith(("test_", "conftest"))]
+    assert sorted(set(helpers)) == sorted(helpers)
+
+
 def test_no_module_has_a_name_that_explains_nothing():
     vague = {"utils", "util", "helpers", "helper", "common", "misc"}
     found = [file for folder in SHIPPED for file in _python_files(folder) if file.stem in vague]

@@ -1,4 +1,4 @@
-"""What to launch: inputs for each kernel of `triton_kernels`, and what torch computes for the same inputs.
+"""What to launch: inputs for each kernel of `coverage_kernels`, and what torch computes for the same inputs.
 
 `within` is a bound relative to the largest value, from the arithmetic of the case; None asks for equal bits.
 """
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import coverage_kernels as kernels
 import torch
-import triton_kernels as kernels
 
 F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
 I8, I16, I32, I64, U8 = torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8
