@@ -1,0 +1,1 @@
+"""Figures: what `mxassay bench` measures, each with its bar and its peer."""

@@ -1,0 +1,1 @@
+"""Suspects: wrong rules, each a variant of the reference."""

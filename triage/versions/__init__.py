@@ -1,0 +1,1 @@
+"""Two versions of one kernel: compare them, bisect between them, remember every verdict."""
