@@ -13,7 +13,8 @@ SETUPTOOLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setup
 SHIPPED = ("src/mxassay", "layouts", "reference", "optimized", "gfx950", "properties", "triage")
 
 # Who may import whom. `mxassay.errors` is open to all; the front door, src/mxassay, may import everything. The suite
-# and triage also need what describes a kernel, guards its buffers and names a profile: leaves that import nothing but errors.
+# and triage also need what describes a kernel, guards its buffers and names a profile: leaves that import nothing but
+# errors.
 ARROWS = {
     "layouts": set(),
     "reference": {"layouts"},
