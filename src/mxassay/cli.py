@@ -83,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
         "--database", metavar="PLACE", help="with --profile: failing examples, a folder or redis://HOST/DB"
     )
     check.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    _add_history(check)
     check.set_defaults(run="mxassay.commands.check")
 
     layout = commands.add_parser("layout", help="explain a layout, or where one element of it lies")
@@ -147,10 +148,67 @@ def parser() -> argparse.ArgumentParser:
     faults.add_argument("--json", action="store_true", help="print one JSON document instead of the matrix")
     faults.set_defaults(run="mxassay.commands.faults")
 
+    triage = commands.add_parser(
+        "triage", help="from a failure to its cause: of a case file, or of a change between two versions"
+    )
+    triage.add_argument(
+        "subject",
+        nargs="+",
+        metavar="CASE | BASE CANDIDATE",
+        help="a case file; or two git revisions, paths or .co files",
+    )
+    _add_versions(triage)
+    triage.set_defaults(run="mxassay.commands.triage")
+
+    bisect = commands.add_parser("bisect", help="find the commit that changed what a kernel computes")
+    bisect.add_argument("--good", required=True, metavar="REV", help="a revision that is as it should be")
+    bisect.add_argument("--bad", required=True, metavar="REV", help="a later one that is not")
+    _add_versions(bisect)
+    bisect.set_defaults(run="mxassay.commands.bisect")
+
+    history = commands.add_parser("history", help="when a property last passed, and how counts moved")
+    history.add_argument(
+        "kernel", nargs="?", help="a kernel as in `mxassay check`, or a part of its name; all by default"
+    )
+    history.add_argument("--property", metavar="ID", help="this property alone")
+    history.add_argument(
+        "--history", metavar="FILE", help="the history to read (default: MXASSAY_HISTORY, or the user's)"
+    )
+    history.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    history.set_defaults(run="mxassay.commands.history")
+
     bench = commands.add_parser("bench", help="time the reference against its peers, in one run")
     bench.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     bench.set_defaults(run="mxassay.commands.bench")
     return top
+
+
+def _add_history(command: argparse.ArgumentParser) -> None:
+    place = command.add_mutually_exclusive_group()
+    place.add_argument(
+        "--history", metavar="FILE", help="keep the verdicts here (default: MXASSAY_HISTORY, or the user's)"
+    )
+    place.add_argument("--no-history", action="store_true", help="keep no verdicts")
+
+
+def _add_versions(command: argparse.ArgumentParser) -> None:
+    """What comparing and bisecting share."""
+    command.add_argument("--repo", metavar="PATH", help="the git repository of the revisions (default: the one here)")
+    command.add_argument(
+        "--kernel", metavar="PATH:FN", help="the kernel, by its path inside the repository; our own when left out"
+    )
+    command.add_argument("--abi", help="mxfp4-gemm, gpumode or aiter-a4w4; told from the name by default")
+    command.add_argument("--device", default="auto", help="auto, emulated, interpreter, cuda or mi355x (default: auto)")
+    command.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout, for kernels that import aiter")
+    command.add_argument("--tile", type=_tile, metavar="MxN", help="tile of a code object whose name does not say it")
+    command.add_argument(
+        "--shapes", nargs="+", type=_shapes_word, metavar="SHAPE", help="leaderboard, tests, edges, all, or M,N,K"
+    )
+    command.add_argument("--dialect", default="even", help="quantization dialect that BASE implements (default: even)")
+    command.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")
+    command.add_argument("--limit-seconds", type=float, default=600.0, help="for each version (600)")
+    command.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    _add_history(command)
 
 
 _FLAGS_OF_RUN = ("--list-checks", "--help")
