@@ -5,7 +5,7 @@ Initial state: LLVM AMDGPUUsage, "Initial Kernel Execution State", "Kernarg Segm
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,7 +24,7 @@ from mxassay.gfx950.program import Threaded
 from mxassay.gfx950.registry import Context, Mode
 from mxassay.gfx950.wave import Cohort
 
-__all__ = ["CODE_BASE", "Kernel", "Options", "hidden_arguments"]
+__all__ = ["CODE_BASE", "LAUNCHED", "Kernel", "Options", "hidden_arguments"]
 
 # Declared policies: where code objects are loaded, and a batch's size, chosen so that a few registers of all its
 # waves fit into a second-level cache of 1 MiB.
@@ -53,6 +53,9 @@ class Options:
     compare_accumulation: bool = False
     pins: Pins | None = None
 
+
+LAUNCHED: list[Callable[["Kernel", Counts], None]] = []
+"""Who is told of each launch that ended well (see `gfx950.launches`)."""
 
 _card_options = [Options()]
 
@@ -145,7 +148,7 @@ class Kernel:
         observer = options.observer
         if observer is None:
             machine.run(batches)
-            return machine.counts
+            return self._ended(machine.counts)
         observer.begin(Launch(self.code, self.code_object, memory, tuple(grid), tuple(block), lds))
         try:
             machine.run(batches)
@@ -153,7 +156,12 @@ class Kernel:
             observer.end(error)
             raise
         observer.end(None)
-        return machine.counts
+        return self._ended(machine.counts)
+
+    def _ended(self, counts: Counts) -> Counts:
+        for tell in LAUNCHED:
+            tell(self, counts)
+        return counts
 
 
 def _checked(grid: Sequence[int], block: Sequence[int], code: KernelCode) -> int:

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import shlex
 import sys
 import time
 from typing import Any
@@ -9,16 +10,17 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from mxassay.cases import EDGES, cases
+from mxassay.cases import EDGES, Case, cases
 from mxassay.checking import check_case
-from mxassay.devices import device
+from mxassay.devices import Device, device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
 from mxassay.kernels import Kernel, Shape
 from mxassay.loading import Request, open_kernels
+from mxassay.recording import Recorder, recording
 from mxassay.suite import PropertyRecord, run_suite, suite_verdict
 from mxassay.terminal import print_check, print_properties
-from mxassay.verdicts import Document, exit_code, worst
+from mxassay.verdicts import CaseRecord, Document, exit_code, worst
 
 
 def shapes_named(words: list[str | Shape]) -> list[Shape]:
@@ -34,7 +36,12 @@ def shapes_named(words: list[str | Shape]) -> list[Shape]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check one kernel, or all prebuilt ones of a checkout, and print the table, or JSON."""
+    """Check one kernel, or all prebuilt ones of a checkout, print the table, or JSON, and keep the verdicts."""
+    with recording(options) as recorder:
+        return _run(options, recorder)
+
+
+def _run(options: argparse.Namespace, recorder: Recorder) -> int:
     chosen = device(options.device)
     started = time.perf_counter()
     with chosen.open():
@@ -69,8 +76,13 @@ def run(options: argparse.Namespace) -> int:
                 disable=options.json or not sys.stderr.isatty(),
                 transient=True,
             )
-            records = [check_case(kernel, case, chosen) for kernel, case in watched]
+            records = []
+            for kernel, case in watched:
+                record, counts = _counted(kernel, case, chosen)
+                records.append(record)
+                recorder.case(_file_or_spec(options, kernel), record, options.profile or "", counts)
     properties = _suite(options, chosen.name) if options.profile else []
+    recorder.properties(options.kernel, properties, options.profile or "", chosen.name, options.dialect)
     seconds = time.perf_counter() - started
     verdicts = [record.verdict for record in records]
     verdict = worst([*verdicts, suite_verdict(properties)] if properties else verdicts)
@@ -86,6 +98,24 @@ def run(options: argparse.Namespace) -> int:
             print_properties(console, properties)
         print_check(console, records, seconds)
     return exit_code(verdict)
+
+
+def _counted(kernel: Kernel, case: Case, device: Device) -> tuple[CaseRecord, dict[str, int]]:
+    """The verdict, and what was executed, where the emulated card ran it in this process."""
+    if device.name != "emulated":
+        return check_case(kernel, case, device), {}
+    from mxassay.gfx950.launches import launches
+
+    with launches() as ran:
+        record = check_case(kernel, case, device)
+    return record, ran.instructions()
+
+
+def _file_or_spec(options: argparse.Namespace, kernel: Kernel) -> str | None:
+    """The kernel as the command line names it; of a whole checkout, the one code object."""
+    if options.kernel is None and kernel.abi == "aiter-a4w4":
+        return shlex.split(kernel.words)[0]
+    return str(options.kernel) if options.kernel else None
 
 
 def _suite(options: argparse.Namespace, device_name: str) -> list[PropertyRecord]:

@@ -1,0 +1,119 @@
+"""`mxassay history`: when a property last passed, and how counts moved."""
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from mxassay.environment import environment
+from mxassay.errors import ContractError
+from mxassay.verdicts import Document, ExitCode, Verdict
+
+if TYPE_CHECKING:
+    from mxassay.triage.versions.history import Entry
+    from mxassay.triage.versions.standing import Moved, Standing
+
+_STYLE = {"PASS": "green", "FAIL": "bold red", "ERROR": "bold red", "UNSUPPORTED": "yellow"}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print how each property of each kernel stands, and what comparisons and bisections found."""
+    from mxassay.triage.versions.history import History, default_path
+    from mxassay.triage.versions.standing import standings
+
+    started = time.perf_counter()
+    with History(Path(options.history) if options.history else default_path(), create=False) as history:
+        entries = history.entries(options.kernel, options.property)
+    if not entries:
+        wanted = [f"of {options.kernel}"] if options.kernel else []
+        wanted += [f"about {options.property}"] if options.property else []
+        raise ContractError(f"the history must hold a verdict {' '.join(wanted)}, not none; `mxassay check` keeps them")
+    found = standings(entries)
+    changes = [entry for entry in entries if entry.command != "check"]
+    if options.json:
+        extra = {
+            "history": str(history.path),
+            "standings": [standing.as_json() for standing in found],
+            "changes": [entry.as_json() for entry in changes],
+        }
+        seconds = time.perf_counter() - started
+        print(Document("history", Verdict.PASS, seconds, environment(), extra).dumps())
+    else:
+        _print(Console(width=None if sys.stdout.isatty() else 140), found, changes)
+    return ExitCode.PASS
+
+
+def _print(console: Console, found: "list[Standing]", changes: "list[Entry]") -> None:
+    kernels: dict[tuple[str, str], list[Standing]] = {}
+    for standing in found:
+        kernels.setdefault((standing.last.kernel, standing.last.place), []).append(standing)
+    for number, ((kernel, place), group) in enumerate(kernels.items()):
+        if number:
+            console.print()
+        console.print(f"[bold]{kernel}[/] in {place}" if place else f"[bold]{kernel}[/]", highlight=False)
+        console.print(_table(group))
+        _print_moved(console, [(standing, standing.moved[0]) for standing in group if standing.moved])
+    if changes:
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading in ("when (UTC)", "command", "kernel", "what", "found", "where"):
+            table.add_column(heading, no_wrap=heading != "where")
+        for entry in changes:
+            table.add_row(_when(entry), entry.command, entry.kernel, entry.property, entry.result, entry.message)
+        console.print()
+        console.print(table)
+
+
+def _table(group: "list[Standing]") -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in (
+        "property",
+        "M,N,K",
+        "device",
+        "now",
+        "last passed (UTC)",
+        "at",
+        "failing since (UTC)",
+        "at",
+        "verdicts",
+    ):
+        table.add_column(heading, justify="right" if heading in ("M,N,K", "verdicts") else "left", no_wrap=True)
+    for standing in group:
+        last, passed, failing = standing.last, standing.last_passed, standing.failing_since
+        table.add_row(
+            last.property,
+            last.shape or "-",
+            last.device,
+            f"[{_STYLE.get(last.result, 'bold')}]{last.result}[/]",
+            _when(passed) if passed else "never",
+            _version(passed) if passed else "",
+            _when(failing) if failing else "-",
+            _version(failing) if failing else "",
+            str(standing.verdicts),
+        )
+    return table
+
+
+def _print_moved(console: Console, moved: "list[tuple[Standing, Moved]]") -> None:
+    for standing, pair in moved:
+        words = ", ".join(f"{name} {before:,} to {after:,}" for name, (before, after) in pair.counts.items())
+        console.print(
+            f"  executed, {standing.last.shape}: {words} ({_version(pair.before)} to {_version(pair.after)})",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _when(entry: "Entry") -> str:
+    return datetime.fromtimestamp(entry.at, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def _version(entry: "Entry") -> str:
+    """The revision, with a star where the kernel was changed since; the hash of the kernel where there is none."""
+    if entry.revision and not entry.dirty:
+        return entry.revision[:10]
+    return f"{entry.revision[:10]}* {entry.kernel_hash[:8]}" if entry.revision else f"kernel {entry.kernel_hash[:8]}"

@@ -1,0 +1,201 @@
+"""The history holds every verdict once, whoever writes beside it and whoever is killed."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mxassay.cli import main
+from mxassay.errors import ContractError, UnsupportedError
+from mxassay.triage.versions.history import SCHEMA, Entry, History, default_path
+from mxassay.triage.versions.standing import standings
+
+WRITER = Path(__file__).with_name("history_writer.py")
+
+
+def _writer(place, name, count):
+    return subprocess.Popen(
+        [sys.executable, str(WRITER), str(place), name, str(count)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_many_writers_of_which_some_are_killed(tmp_path):
+    """All begin at once, on a file that does not exist yet. Killed ones lose at most the transaction under way."""
+    place = tmp_path / "history.sqlite"
+    names = [f"writer {number}" for number in range(8)]
+    writers = {name: _writer(place, name, 60 if name[-1] < "4" else 100_000) for name in names}
+    said = {}
+    for name in names[4:]:
+        lines = [writers[name].stdout.readline() for _ in range(20)]
+        assert all(lines), "a writer ended by itself"
+        writers[name].kill()
+        said[name] = len(lines) + len(writers[name].stdout.read().splitlines())
+        assert writers[name].wait() == -9
+        writers[name].stdout.close()
+    for name in names[:4]:
+        said[name] = len(writers[name].communicate()[0].splitlines())
+        assert writers[name].returncode == 0
+        assert said[name] == 60
+    with sqlite3.connect(place) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    with History(place) as history:
+        found = Counter((entry.kernel, entry.property) for entry in history.entries())
+        environments = {entry.environment["number"] for entry in history.entries()}
+    assert set(found.values()) == {1}
+    assert environments == set("0123456")
+    for name in names:
+        kept = {property_ for kernel, property_ in found if kernel == name}
+        assert kept >= {f"{number}.{half}" for number in range(said[name]) for half in "ab"}
+        # A transaction that was committed but not yet said, at most one; and never half of one.
+        assert len(kept) in (2 * said[name], 2 * said[name] + 2)
+
+
+def test_a_transaction_that_fails_leaves_nothing(tmp_path):
+    def entries():
+        yield Entry("check", "kernel", "one", "PASS")
+        raise RuntimeError
+
+    with History(tmp_path / "history.sqlite") as history:
+        with pytest.raises(RuntimeError):
+            history.add(entries())
+        history.add([Entry("check", "kernel", "two", "PASS")])
+        assert [entry.property for entry in history.entries()] == ["two"]
+
+
+def test_an_entry_comes_back_as_it_went_in(tmp_path):
+    entry = Entry(
+        "check", "kernel", "property", "FAIL", "/place", "hash", "revision", True, "emulated", "quick", "1,16,64",
+        "plan", "even", 16, 3, {"mfma": 4}, 0.5, "message", 12.25, {"torch": "2"},
+    )  # fmt: skip
+    with History(tmp_path / "deep" / "history.sqlite") as history:
+        history.add([entry])
+    with History(tmp_path / "deep" / "history.sqlite") as history:
+        assert history.entries() == [entry]
+        assert history.entries(kernel="/place/ker") == history.entries(property_="property") == [entry]
+        assert history.entries(kernel="other") == history.entries(property_="prop") == []
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to look like one" * 9, b""])
+def test_other_files_are_refused_or_taken_over_when_empty(tmp_path, content):
+    place = tmp_path / "history.sqlite"
+    place.write_bytes(content)
+    if not content:
+        History(place).close()
+        return
+    with pytest.raises(
+        ContractError, match=r"^the history must be a SQLite file that mxassay wrote, not .* \(file is not"
+    ):
+        History(place)
+    assert place.read_bytes() == content
+
+
+def test_a_later_schema_is_refused(tmp_path):
+    place = tmp_path / "history.sqlite"
+    History(place).close()
+    with sqlite3.connect(place) as database:
+        database.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    with pytest.raises(UnsupportedError, match=rf"^the history must have schema {SCHEMA}, not {SCHEMA + 1}: "):
+        History(place)
+
+
+def test_where_it_lies(monkeypatch, tmp_path):
+    monkeypatch.setenv("MXASSAY_HISTORY", str(tmp_path / "a"))
+    assert default_path() == tmp_path / "a"
+    monkeypatch.delenv("MXASSAY_HISTORY")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert default_path() == tmp_path / "data" / "mxassay" / "history.sqlite"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert default_path() == tmp_path / "home" / ".local" / "share" / "mxassay" / "history.sqlite"
+
+
+def _entry(result, at, shape="1,16,64", **more):
+    return Entry("check", "kernel", "gemm-agreement", result, shape=shape, at=at, **more)
+
+
+def test_when_a_property_last_passed_and_since_when_it_fails():
+    entries = [
+        _entry("PASS", 1),
+        _entry("PASS", 2),
+        _entry("FAIL", 3),
+        _entry("ERROR", 4),
+        _entry("FAIL", 4, "2,16,64"),
+    ]
+    entries.append(Entry("bisect", "kernel", "gemm-agreement", "fault", at=5))
+    first, second = standings(entries)
+    assert (first.last.at, first.last_passed.at, first.failing_since.at, first.verdicts) == (4, 2, 3, 4)
+    assert (second.last_passed, second.failing_since.at) == (None, 4)
+    (again,) = standings([*entries[:4], _entry("PASS", 6)])
+    assert (again.last_passed.at, again.failing_since) == (6, None)
+
+
+def test_how_counts_moved():
+    counts = [
+        {"mfma": 4, "valu": 10},
+        {"mfma": 4, "valu": 10},
+        {},
+        {"mfma": 8, "valu": 10, "lds": 2},
+        {"mfma": 8, "lds": 2},
+    ]
+    entries = [_entry("PASS", at, counts=found, revision=str(at)) for at, found in enumerate(counts)]
+    (found,) = standings(entries)
+    assert [moved.counts for moved in found.moved] == [{"valu": (10, 0)}, {"mfma": (4, 8), "lds": (0, 2)}]
+    assert (found.moved[1].before.at, found.moved[1].after.at) == (1, 3)
+
+
+KERNEL = """
+import torch
+def wrong(a, b, s): return torch.zeros(a.shape[0], b.shape[0], dtype=torch.bfloat16)
+def right(a, b, s):
+    from mxassay.optimized import matmul
+    return matmul(a, b, s)
+def gemm(a, b, s): return {}(a, b, s)
+"""
+
+
+def test_check_keeps_its_verdicts_and_history_shows_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MXASSAY_HISTORY", str(tmp_path / "history.sqlite"))
+    kernel = tmp_path / "kernel.py"
+    for which, code in (("right", 0), ("wrong", 1)):
+        kernel.write_text(KERNEL.format(which))
+        assert main(["check", f"{kernel}:gemm", "--shapes", "1,16,64", "5,48,320"]) == code
+    assert main(["check", f"{kernel}:gemm", "--shapes", "1,16,64", "--no-history"]) == 1
+    capsys.readouterr()
+    assert main(["history", "kernel.py", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    first, second = document["standings"]
+    assert [first["shape"], second["shape"]] == ["1,16,64", "5,48,320"]
+    assert first["kernel"] == "kernel.py:gemm"
+    assert (first["result"], first["verdicts"]) == ("FAIL", 2)
+    passed, failing = first["last_passed"], first["failing_since"]
+    assert passed["counts"]["mfma"] > 0
+    assert failing["counts"] == {}
+    assert failing["wrong"] > 0
+    assert passed["kernel_hash"] != failing["kernel_hash"]
+    assert passed["environment"]["triton"] == document["environment"]["triton"]
+    assert main(["history"]) == 0
+    shown = capsys.readouterr().out
+    assert "kernel.py:gemm in " in shown
+    assert "FAIL" in shown
+    assert main(["history", "--property", "no-such"]) == 2
+    assert capsys.readouterr().err == (
+        "mxassay: the history must hold a verdict about no-such, not none; `mxassay check` keeps them\n"
+    )
+
+
+def test_a_history_that_cannot_be_written_changes_no_verdict(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MXASSAY_HISTORY", str(tmp_path / "file" / "history.sqlite"))
+    (tmp_path / "file").write_text("no folder")
+    assert main(["check", "--shapes", "1,16,64"]) == 0
+    assert "the history must be a file that can be written, not " in capsys.readouterr().err
+    assert main(["check", "--shapes", "1,16,64", "--history", str(tmp_path / "file" / "history.sqlite")]) == 3
+
+
+def test_no_history_yet(tmp_path, capsys):
+    assert main(["history", "--history", str(tmp_path / "none.sqlite")]) == 2
+    assert "the history must be an existing file, not " in capsys.readouterr().err
+    assert not (tmp_path / "none.sqlite").exists()
