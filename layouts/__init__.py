@@ -8,6 +8,7 @@ from mxassay.layouts.bound import BoundLayout
 from mxassay.layouts.contract import LayoutError
 from mxassay.layouts.declaration import Axis, Factor, Layout, Place
 from mxassay.layouts.explain import describe, explain
+from mxassay.layouts.matrix import Element, explain_element, locate
 from mxassay.layouts.memory import PACKING, SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
 from mxassay.layouts.mfma import (
     MFMA_16X16X128_A,
@@ -52,10 +53,13 @@ __all__ = [
     "WEIGHT_PRESHUFFLE",
     "Axis",
     "BoundLayout",
+    "Element",
     "Factor",
     "Layout",
     "LayoutError",
     "Place",
     "describe",
     "explain",
+    "explain_element",
+    "locate",
 ]

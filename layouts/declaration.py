@@ -33,13 +33,15 @@ class Axis:
     """A named dimension. `factors` run from outermost to innermost.
 
     With n = 16·n1 + n0 the factors are (n1, n0), the tile is 16. An axis with `pad_to` takes any extent and is padded
-    to the next multiple of it; an axis without must come as a multiple of its tile.
+    to the next multiple of it; an axis without must come as a multiple of its tile. `codes` is how many 4-bit codes
+    along K one step of the axis stands for; None where it does not run along K.
     """
 
     name: str
     factors: tuple[Factor, ...]
     pad_to: int | None = None
     meaning: str = ""
+    codes: int | None = None
 
     @property
     def tile(self) -> int:

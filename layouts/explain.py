@@ -73,6 +73,8 @@ def explain(layout: Layout, shape: Sequence[int] | None, coords: Sequence[int]) 
     lines = [f"{bound!r}: element {where}", _headline(bound, offset, place)]
     if bound.is_padding(coords):
         lines.append("This is padding: it holds the fill, no data, and no result may depend on it.")
+    else:
+        lines += _codes(bound, coords)
     lines += ["", "Coordinates"]
     lines += _table(
         [_digits_row(bound, axis, c) for axis, c in zip(layout.axes, coords[-len(layout.axes) :], strict=True)]
@@ -90,6 +92,16 @@ def _headline(bound: BoundLayout, offset: int, place: dict[str, int]) -> str:
         return f"byte offset {byte} ({byte:#x}) of {bound.size // 2}, {'high' if nibble else 'low'} nibble"
     byte = offset * bound.layout.element_bits // 8
     return f"byte offset {byte} ({byte:#x}) of {bound.size * bound.layout.element_bits // 8}"
+
+
+def _codes(bound: BoundLayout, coords: Sequence[int]) -> list[str]:
+    """Which codes of the matrix a byte stands for. Who counted the coordinates in codes sees it here."""
+    axis, coord, extent = bound.layout.axes[-1], coords[-1], bound.shape[-1]
+    if bound.layout.space == "registers" or axis.codes is None or axis.codes == 1:
+        return []
+    first, last = coord * axis.codes, (coord + 1) * axis.codes - 1
+    what = f"the codes k = {first} and {last}" if axis.codes == 2 else f"the scale of the codes k = {first} to {last}"
+    return [f"It holds {what} of row {coords[-2]}, in a matrix with K = {extent * axis.codes}."]
 
 
 def _digits_row(bound: BoundLayout, axis: Axis, coord: int) -> list[str]:

@@ -26,6 +26,7 @@ def _operand(shape: str, letter: str, rows: int, blocks: int) -> Layout:
                     Factor("k0", 8, "nibble in VGPR"),
                 ),
                 meaning="element along K",
+                codes=1,
             ),
         ),
         places=(Place("lane", ("k2", row)), Place("vgpr", ("k1",)), Place("nibble", ("k0",))),
@@ -42,7 +43,7 @@ def _scale(shape: str, rows: int, blocks: int) -> Layout:
         name=f"MFMA_{shape}_SCALE",
         axes=(
             Axis("row", (Factor("row", rows, "row of A or B"),), meaning="row of A (m) or of B (n)"),
-            Axis("block", (Factor("block", blocks, "MX block"),), meaning="MX block along K, 32 codes"),
+            Axis("block", (Factor("block", blocks, "MX block"),), meaning="MX block along K, 32 codes", codes=32),
         ),
         places=(Place("lane", ("block", "row")),),
         element_bits=8,

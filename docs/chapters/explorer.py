@@ -16,9 +16,7 @@ READERS = {
     "SCALE_SHUFFLE": ("MFMA_16X16X128_SCALE", "MFMA_32X32X64_SCALE"),
 }
 
-# Codes along K for one step of an axis; axes that are not named here count rows, or columns of D.
-CODES = {"k": 1, "kb": 2, "g": 32, "block": 32}
-COLUMNS = {"j"}
+_COLUMNS = {"j"}  # the axis of D that runs along N; other axes without codes count rows
 
 
 def declaration(layout: Layout) -> dict[str, Any]:
@@ -38,8 +36,8 @@ def declaration(layout: Layout) -> dict[str, Any]:
                 "name": axis.name,
                 "meaning": axis.meaning,
                 "padTo": axis.pad_to,
-                "per": CODES.get(axis.name, 1),
-                "from": "k" if axis.name in CODES else "column" if axis.name in COLUMNS else "row",
+                "per": axis.codes or 1,
+                "from": "k" if axis.codes else "column" if axis.name in _COLUMNS else "row",
                 "factors": [{"name": f.name, "extent": f.extent, "meaning": f.meaning} for f in axis.factors],
             }
             for axis in layout.axes

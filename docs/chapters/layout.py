@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 from chapters import picture
-from chapters.explorer import CODES
 from chapters.mistakes import mistakes
 from chapters.reading import reading
 from chapters.statement import Statement, statements, table
@@ -32,8 +31,9 @@ def chapter(name: str) -> str:
     lines = [f"# {name}", "", layout.purpose, ""]
     lines += _facts(layout)
     lines += ["## Axes and tile factors", "", f"`{layout!r}`".replace(f"{name}: ", ""), "", *_factors(layout), ""]
-    lines += ["## Address", "", "In plain mathematics (⌊ ⌋ rounds down, mod is the remainder):", "", "```text"]
-    lines += [*mathematics(layout), "```", "", "In code:", "", "```python", *code(layout), "```", ""]
+    lines += ["## Address", "", *_units(layout), "In plain mathematics (⌊ ⌋ rounds down, mod is the remainder):", ""]
+    lines += ["```text"]
+    lines += [*_stacked(mathematics(layout)), "```", "", "In code:", "", "```python", *code(layout), "```", ""]
     lines += ["The inverse:", "", "```python", *inverse(layout), "```", ""]
     if layout.leading:
         lines += ["Leading dimensions stay outermost: each plane is stored whole, in row-major order.", ""]
@@ -52,7 +52,7 @@ def chapter(name: str) -> str:
 def _explorer(layout: Layout) -> str:
     """The explorer's address with the worked example chosen."""
     shape, coords = example(layout)
-    per = [CODES.get(axis.name, 1) for axis in layout.axes]
+    per = [axis.codes or 1 for axis in layout.axes]
     rows, row = (shape[0], coords[0]) if len(shape) > 1 else (1, 0)
     parts = {
         "rows": rows,
@@ -130,6 +130,35 @@ def mathematics(layout: Layout) -> list[str]:
     return _places(layout)
 
 
+def _units(layout: Layout) -> list[str]:
+    """What the formula counts in, and how a matrix of K codes a row gives its letters."""
+    if layout.space == "registers":
+        return []
+    axis, unit = layout.axes[-1], {4: "nibbles", 8: "bytes"}[layout.element_bits]
+    words = [f"The offset counts {unit} from the start of the tensor."]
+    if axis.codes and axis.codes > 1:
+        size = f"K / {axis.codes}"
+        if axis.pad_to is not None:
+            size += f" rounded up to a multiple of {axis.pad_to}"
+        words += [
+            f"In a matrix with K codes a row, code k has {axis.name} = ⌊k / {axis.codes}⌋, and {axis.symbol} is {size}."
+        ]
+        if all(rows.symbol not in layout.formula() for rows in layout.axes[:-1]):
+            words += ["The number of rows has no part in it."]
+    return [" ".join(words), ""]
+
+
+def _stacked(lines: list[str]) -> list[str]:
+    """Each sum with one term a line, so that no page need be scrolled to see the last."""
+    found = []
+    for line in lines:
+        left, _, right = line.partition(" = ")
+        first, *rest = right.split(" + ")
+        indent = " " * len(left)
+        found += [f"{left} = {first}", *(f"{indent} + {term}" for term in rest)]
+    return found
+
+
 def _places(layout: Layout) -> list[str]:
     return [f"{place.name} = {_sum(layout, list(place.factors))}" for place in layout.places]
 
@@ -159,7 +188,14 @@ def code(layout: Layout) -> list[str]:
     """A Python function from coordinates to the offset, or to the places."""
     head = f"def address({', '.join(arguments(layout))}):"
     if layout.space == "memory":
-        return [head, f"    return {_spaced(layout.formula())}"]
+        terms = _spaced(layout.formula()).split(" + ")
+        if len(terms) < 3:
+            return [head, f"    return {' + '.join(terms)}"]
+        meant = [layout.factor(name).meaning for place in layout.places for name in place.factors]
+        signed = [terms[0], *(f"+ {term}" for term in terms[1:])]
+        width = max(map(len, signed))
+        rows = [f"        {term.ljust(width)}  # {words}" for term, words in zip(signed, meant, strict=True)]
+        return [head, "    return (", *rows, "    )"]
     assignments = [f"    {_spaced(part)}" for part in layout.formula().split("; ")]
     return [head, *assignments, f"    return {', '.join(place.name for place in layout.places)}"]
 

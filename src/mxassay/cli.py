@@ -43,6 +43,13 @@ def _pair(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def _two(text: str) -> tuple[int, ...]:
+    pair = _pair(text)
+    if len(pair) != 2:
+        raise argparse.ArgumentTypeError(f"a matrix must be N,K, not {text}")
+    return pair
+
+
 def parser() -> argparse.ArgumentParser:
     """The argument parser of `mxassay`."""
     top = argparse.ArgumentParser(
@@ -88,12 +95,21 @@ def parser() -> argparse.ArgumentParser:
 
     layout = commands.add_parser("layout", help="explain a layout, or where one element of it lies")
     layout.add_argument("name", nargs="?", help="a layout's name; all names when left out")
-    layout.add_argument("--at", type=_pair, metavar="R,C", help="coordinates of one element")
     layout.add_argument(
+        "--at",
+        type=_pair,
+        metavar="R,C",
+        help="one element: in the layout's own axes (bytes, blocks), or with --matrix",
+    )
+    where = layout.add_mutually_exclusive_group()
+    where.add_argument(
         "--shape",
         type=_pair,
         metavar="R,C",
-        help="shape of the tensor; the smallest that holds it when left out",
+        help="shape of the tensor in the layout's own axes; the smallest that holds the element when left out",
+    )
+    where.add_argument(
+        "--matrix", type=_two, metavar="N,K", help="count in codes instead: rows and K of the matrix, --at is row,k"
     )
     layout.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     layout.set_defaults(run="mxassay.commands.layout")

@@ -100,8 +100,8 @@ def test_every_element_of_every_layout(page: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_element_of_matrices(page: Any, name: str, chapters: Any) -> None:
-    layout, per = LAYOUTS[name], chapters["explorer"].CODES
+def test_every_element_of_matrices(page: Any, name: str) -> None:
+    layout = LAYOUTS[name]
     for rows, k in MATRICES:
         found = page.evaluate(
             """([name, rows, K]) => {
@@ -116,14 +116,14 @@ def test_every_element_of_matrices(page: Any, name: str, chapters: Any) -> None:
             }""",
             [name, rows, k],
         )
-        assert torch.equal(torch.tensor(json.loads(found)).view(-1, 4), _expected(layout, per, rows, k))
+        assert torch.equal(torch.tensor(json.loads(found)).view(-1, 4), _expected(layout, rows, k))
 
 
-def _expected(layout: Any, per: dict[str, int], rows: int, k: int) -> torch.Tensor:
+def _expected(layout: Any, rows: int, k: int) -> torch.Tensor:
     """(elements, 4): offset, byte, lowest bit, bits, from `layout.offsets` alone."""
     row, code = torch.meshgrid(torch.arange(rows), torch.arange(k), indexing="ij")
     fixed = layout.fixed_shape
-    step = per.get(layout.axes[-1].name, 1)
+    step = layout.axes[-1].codes or 1
     if fixed is not None:
         grid = layout.bind(fixed).offsets()
         offsets = grid[row % fixed[0], code // step % fixed[1]]

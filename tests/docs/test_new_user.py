@@ -17,11 +17,10 @@ def _function(docs: Path, page: str) -> Any:
 
 def test_by_the_formulas_of_the_pages(docs: Path) -> None:
     weights = (docs / "spec/weight-preshuffle.md").read_text(encoding="utf-8")
-    assert "packed byte along K, K/2 of them" in weights
+    assert "code k has kb = ⌊k / 2⌋, and KB is K / 2" in weights
     assert _function(docs, "spec/weight-preshuffle.md")(37, 1000 // 2, K // 2) == 122_708
     scales = (docs / "spec/scale-shuffle.md").read_text(encoding="utf-8")
-    assert "MX block along K, K/32 of them" in scales
-    assert "`g` up to a multiple of 8, stored extent `Gp`" in scales
+    assert "code k has g = ⌊k / 32⌋, and Gp is K / 32 rounded up to a multiple of 8" in scales
     assert _function(docs, "spec/scale-shuffle.md")(37, 31, K // 32) == 8_150
 
 
@@ -42,6 +41,8 @@ def test_by_the_explorer(browser: Any, docs: Path) -> None:
     [
         (["layout", "weight_preshuffle", "--shape", "2880,3584", "--at", "37,500"], "122708"),
         (["layout", "scale_shuffle", "--shape", "2880,224", "--at", "37,31"], "8150"),
+        (["layout", "weight_preshuffle", "--matrix", "2880,7168", "--at", "37,1000"], "122708"),
+        (["layout", "scale_shuffle", "--matrix", "2880,7168", "--at", "37,1000"], "8150"),
     ],
 )
 def test_in_the_terminal(words: list[str], byte: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,3 +50,10 @@ def test_in_the_terminal(words: list[str], byte: str, capsys: pytest.CaptureFixt
 
     assert cli.main(words) == 0
     assert f"byte offset {byte} " in capsys.readouterr().out
+
+
+def test_who_counts_in_codes_where_bytes_are_meant_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    from mxassay import cli
+
+    assert cli.main(["layout", "weight_preshuffle", "--shape", f"{N},{K}", "--at", "37,1000"]) == 0
+    assert "the codes k = 2000 and 2001 of row 37, in a matrix with K = 14336" in capsys.readouterr().out

@@ -25,6 +25,7 @@ def test_explain_a_weight_byte():
     assert explain(WEIGHT_PRESHUFFLE, (2112, 3584), (18, 37)) == text("""
         WEIGHT_PRESHUFFLE of shape (2112, 3584): element n = 18, kb = 37
         byte offset 57893 (0xe225) of 7569408
+        It holds the codes k = 74 and 75 of row 18, in a matrix with K = 7168.
 
         Coordinates
           n = 18   = 16·1 + 2         n1 = 1, n0 = 2

@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _text(options: argparse.Namespace) -> str:
-    from mxassay.layouts import LAYOUTS, describe, explain
+    from mxassay.layouts import LAYOUTS, describe, explain, explain_element
 
     if options.name is None:
         return "\n".join(f"{name:22} {layout.purpose}" for name, layout in LAYOUTS.items())
@@ -30,4 +30,8 @@ def _text(options: argparse.Namespace) -> str:
         raise ContractError(f"layout must be one of {', '.join(LAYOUTS)}, not {options.name}")
     if options.at is None:
         return describe(LAYOUTS[name])
-    return explain(LAYOUTS[name], options.shape, options.at)
+    if options.matrix is None:
+        return explain(LAYOUTS[name], options.shape, options.at)
+    if len(options.at) != 2:
+        raise ContractError(f"--at must be row,k where --matrix is given, not {','.join(map(str, options.at))}")
+    return explain_element(LAYOUTS[name], options.matrix, options.at)
