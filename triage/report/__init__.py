@@ -5,7 +5,7 @@ text(diagnosis, console)
 as_json(diagnosis) -> dict
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -15,20 +15,30 @@ from mxassay.triage.report.page import page
 from mxassay.triage.report.plain import as_json
 from mxassay.triage.report.terminal import print_document
 
+if TYPE_CHECKING:
+    from mxassay.triage.versions.compare import Compared
+
 __all__ = ["Replay", "as_json", "html", "text"]
 
 
-def html(diagnosis: Diagnosis, comparison: Any = None, replay: Replay | None = None) -> str:
+def html(diagnosis: Diagnosis | None, comparison: "Compared | None" = None, replay: Replay | None = None) -> str:
     """The report as one HTML file, to be written as UTF-8. It fetches nothing and runs nothing.
 
     Args:
-        diagnosis: what was found out.
-        comparison: of two versions of the kernel: their instructions stand beside the diagnosis.
+        diagnosis: what was found out; None where there is only a comparison.
+        comparison: of two versions of the kernel: what changed, and how their instructions differ.
         replay: how to see the failure again.
+
+    Raises ContractError where there is neither.
     """
-    return page(document(diagnosis, replay))
+    return page(document(diagnosis, comparison, replay))
 
 
-def text(diagnosis: Diagnosis, console: Console, comparison: Any = None, replay: Replay | None = None) -> None:
-    """Print the report. Args as for `html`."""
-    print_document(document(diagnosis, replay), console)
+def text(
+    diagnosis: Diagnosis | None,
+    console: Console,
+    comparison: "Compared | None" = None,
+    replay: Replay | None = None,
+) -> None:
+    """Print the report. Args and Raises as for `html`."""
+    print_document(document(diagnosis, comparison, replay), console)

@@ -34,7 +34,11 @@ def _paths(drawn: Map) -> dict[str, str]:
 
 
 def _grid(rows: int, columns: int) -> str:
-    lines = [f"M0 {y}H{columns}" for y in range(1, rows)] + [f"M{x} 0V{rows}" for x in range(1, columns)]
+    """Lines between cells; between groups of 16, the rows of one MFMA, where cells are too small for more."""
+    step = 1 if columns <= _WITH_GLYPHS else 16
+    lines = [f"M0 {y}H{columns}" for y in range(step, rows, step)] + [
+        f"M{x} 0V{rows}" for x in range(step, columns, step)
+    ]
     return f'<path class="lines" d="{"".join(lines)}"/>' if lines else ""
 
 

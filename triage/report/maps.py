@@ -4,7 +4,7 @@ import torch
 
 from mxassay.triage.failure import Failure
 from mxassay.triage.report.document import Level, Map, Maps
-from mxassay.triage.report.outputs import Outputs, ranges
+from mxassay.triage.report.outputs import Outputs, bfloat16_place, ranges
 
 MOST_CELLS = 64
 """Outputs along one side, up to which each has a cell of its own: 5 px on a phone."""
@@ -27,8 +27,8 @@ STEPS = (
     Level("step1", "1", "1 step, the neighbouring bfloat16"),
     Level("step2", "2", "2 to 15 steps"),
     Level("step3", "3", "16 to 127 steps, less than a factor of two"),
-    Level("step4", "4", "128 to 32,767 steps"),
-    Level("step5", "5", "more: the sign is another"),
+    Level("step4", "4", "128 steps or more, of the same sign"),
+    Level("step5", "5", "another sign"),
     _SPECIAL,
 )
 CERTIFICATE = (
@@ -49,7 +49,7 @@ def maps(title: str, failure: Failure, outputs: Outputs) -> Maps:
     """The three maps of a call."""
     m, n = outputs.wrong.shape
     tile = (1, 1) if max(m, n) <= MOST_CELLS else tile_of(failure)
-    cell = "one output" if tile == (1, 1) else f"one tile of {tile[0]} × {tile[1]} outputs, as its worst"
+    cell = "one output" if tile == (1, 1) else f"one tile of {tile[0]} × {tile[1]} outputs and shows its worst"
     drawn = tuple(
         Map(name, cell, levels, _cells(of(outputs), tile, order), ("row", 0, m - 1), ("column", 0, n - 1), summary)
         for name, levels, of, order, summary in (
@@ -80,7 +80,8 @@ def _cells(level: torch.Tensor, tile: tuple[int, int], order: tuple[int, ...]) -
     rank[list(order)] = torch.arange(len(order))
     padding = [0, -level.shape[1] % tile[1], 0, -level.shape[0] % tile[0]]
     ranked = torch.nn.functional.pad(rank[level], padding)
-    worst = ranked.unflatten(1, (-1, tile[1])).unflatten(0, (-1, tile[0])).amax(dim=(1, 3))
+    down, across = ranked.shape[0] // tile[0], ranked.shape[1] // tile[1]
+    worst = ranked.reshape(down, tile[0], across, tile[1]).amax(dim=(1, 3))
     return tuple(tuple(order[int(place)] for place in row) for row in worst)
 
 
@@ -124,8 +125,9 @@ def _difference(outputs: Outputs) -> torch.Tensor:
 
 
 def _steps(outputs: Outputs) -> torch.Tensor:
-    bounds = torch.tensor([2, 16, 128, 32768])
-    return _where_wrong(outputs, 1 + torch.bucketize(outputs.steps, bounds, right=True), 6)
+    level = 1 + torch.bucketize(outputs.steps, torch.tensor([2, 16, 128]), right=True)
+    turned = bfloat16_place(outputs.out).sign() * bfloat16_place(outputs.expectation.exact).sign() < 0
+    return _where_wrong(outputs, torch.where(turned, 5, level), 6)
 
 
 def _certificate(outputs: Outputs) -> torch.Tensor:

@@ -18,6 +18,7 @@ from mxassay.triage.report.document import (
     Section,
     Table,
     Words,
+    plain,
 )
 from mxassay.triage.report.drawing import drawing
 from mxassay.triage.report.maps import MOST_CELLS
@@ -122,14 +123,16 @@ def _table(table: Table) -> str:
 
 
 def _row(table: Table, row: Row, marked: bool) -> str:
-    cells = "".join(
-        f'<td role="cell" data-label="{_text(table.headings[i])}"{_numeric(table, i)}>{_words(words)}</td>'
-        for i, words in enumerate(row.cells)
-    )
-    kind = row.mark.name.lower()
     mark = f'<td role="cell" class="mark"><span aria-hidden="true">{_MARKS[row.mark]}</span> '
     mark = f'{mark}<span class="said">{_text(row.mark.value)}</span></td>' if marked else ""
-    return f'<tr role="row" class="{kind}">{mark}{cells}</tr>'
+    if not any(plain(words) for words in row.cells[1:]):
+        cells = f'<td role="cell" colspan="{len(row.cells)}">{_words(row.cells[0])}</td>'
+    else:
+        cells = "".join(
+            f'<td role="cell" data-label="{_text(table.headings[i])}"{_numeric(table, i)}>{_words(words)}</td>'
+            for i, words in enumerate(row.cells)
+        )
+    return f'<tr role="row" class="{row.mark.name.lower()}">{mark}{cells}</tr>'
 
 
 def _numeric(table: Table, column: int) -> str:
@@ -167,11 +170,15 @@ def _figure(drawn: Map) -> str:
         f"<figure><figcaption><strong>{_text(drawn.title)}</strong> {_text(drawn.summary)}.</figcaption>"
         f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(drawn.title)}">'
         f'<div class="axes{wide}">'
-        f'<span class="across"><span>{_text(columns[0])} {columns[1]}</span><span>{columns[2]}</span></span>'
-        f'<span class="down"><span>{_text(rows[0])} {rows[1]}</span><span>{rows[2]}</span></span>'
+        f'<span class="across"><span>{_text(columns[0])} {columns[1]}</span>{_end(columns)}</span>'
+        f'<span class="down"><span>{_text(rows[0])} {rows[1]}</span>{_end(rows)}</span>'
         f"{drawing(drawn)}</div></div>"
         f'<p class="soft">A cell is {_text(drawn.cell)}.</p><ul class="legend">{legend}</ul></figure>'
     )
+
+
+def _end(side: tuple[str, int, int]) -> str:
+    return f"<span>{side[2]}</span>" if side[2] > side[1] else ""
 
 
 def _letter(key: str, glyph: str) -> str:

@@ -6,9 +6,10 @@ from mxassay.reference import decode, decode_scales, unpack
 from mxassay.triage.failure import Failure
 from mxassay.triage.report.document import Code, Facts, Paragraph, Part, Row, Section, Table, Words
 from mxassay.triage.report.outputs import Outputs, bfloat16_words
-from mxassay.triage.report.words import count, shape_words
+from mxassay.triage.report.words import shape_words
 
 _MOST = 12  # rows of a table that a reader still looks at
+_FIRST = 4  # of each operand, where there are more
 
 
 def nonzero_elements(failure: Failure) -> int:
@@ -26,11 +27,17 @@ def smallest_case(failure: Failure, shrunk: Failure, outputs: Outputs | None) ->
     return Section("case", "The smallest case", tuple(parts))
 
 
+def came_from(failure: Failure, shrunk: Failure) -> str:
+    """The case before shrinking; "" where nothing was shrunk."""
+    before, after = ((case.operands.shape, nonzero_elements(case)) for case in (failure, shrunk))
+    return "" if before == after else f"{shape_words(failure)} with {before[1]:,}"
+
+
 def _facts(failure: Failure, shrunk: Failure) -> tuple[tuple[str, Words], ...]:
     plan, placement = shrunk.launch.plan, shrunk.placement
     rows: list[tuple[str, Words]] = [
         ("shape", Code(shape_words(shrunk))),
-        ("elements that are not zero", f"{nonzero_elements(shrunk):,}"),
+        ("nonzero elements", f"{nonzero_elements(shrunk):,}"),
         ("plan", Code(plan.words) if plan is not None and hasattr(plan, "words") else "the kernel's own"),
         ("dialect", Code(shrunk.operands.dialect)),
     ]
@@ -40,7 +47,7 @@ def _facts(failure: Failure, shrunk: Failure) -> tuple[tuple[str, Words], ...]:
     if placement.view != "contiguous":
         rows.append(("strides of A", placement.view))
     rows.append(("property", Code(shrunk.property)))
-    rows.append(("shrunk from", f"{shape_words(failure)} with {count(nonzero_elements(failure), 'nonzero element')}"))
+    rows.append(("shrunk from", came_from(failure, shrunk) or "nothing larger: this is the case as it came"))
     return tuple(rows)
 
 
@@ -48,23 +55,23 @@ def _elements(shrunk: Failure) -> Table | Paragraph:
     x = shrunk.operands
     packed, scales = x.quantized
     a_codes, w_codes = unpack(packed), unpack(x.codes)
+    a_places, w_places = (x.a != 0).nonzero(), (w_codes % 8 != 0).nonzero()
+    most = _MOST if len(a_places) + len(w_places) <= _MOST else _FIRST
     rows = [
         Row((Code(f"A[{i}, {k}]"), f"{float(x.a[i, k]):g}", _code(a_codes[i, k]), _scale(scales[i, k // 32])))
-        for i, k in (x.a != 0).nonzero()[:_MOST].tolist()
+        for i, k in a_places[:most].tolist()
     ]
     rows += [
         Row((Code(f"W[{j}, {k}]"), _value(w_codes[j, k], x.scales[j, k // 32]), _code(w_codes[j, k]),
              _scale(x.scales[j, k // 32])))
-        for j, k in (w_codes % 8 != 0).nonzero()[:_MOST].tolist()
+        for j, k in w_places[:most].tolist()
     ]  # fmt: skip
     if not rows:
         return Paragraph("Every element of A and of W is zero.")
     hidden = nonzero_elements(shrunk) - len(rows)
     if hidden:
         rows.append(Row((f"and {hidden:,} more", "", "", "")))
-    return Table(
-        ("element", "value", "code", "scale of its block"), tuple(rows), "Elements that are not zero", (1,), True
-    )
+    return Table(("element", "value", "code", "scale of its block"), tuple(rows), "Nonzero elements", (1,), True)
 
 
 def _code(code: torch.Tensor) -> Words:
@@ -114,19 +121,16 @@ def _most_and_others(scales: torch.Tensor, name: str) -> Words:
 def _wrong_outputs(outputs: Outputs) -> Table:
     rows = []
     for i, j in outputs.wrong.nonzero()[:_MOST].tolist():
-        exact, certified = outputs.expectation.exact[i, j], bool(outputs.expectation.certified[i, j])
-        low, high = outputs.expectation.lower[i, j], outputs.expectation.upper[i, j]
-        must = bfloat16_words(exact) if certified else f"{bfloat16_words(low)} to {bfloat16_words(high)}"
+        exact, low, high = (
+            x[i, j] for x in (outputs.expectation.exact, outputs.expectation.lower, outputs.expectation.upper)
+        )
+        alone = bool(outputs.expectation.certified[i, j]) or bool(low == high)
+        must = bfloat16_words(exact) if alone else f"{bfloat16_words(low)} to {bfloat16_words(high)}"
         steps = "NaN" if outputs.special[i, j] else f"{int(outputs.steps[i, j]):,}"
-        rows.append(
-            Row((Code(f"out[{i}, {j}]"), Code(bfloat16_words(outputs.out[i, j])), Code(must), steps,
-                 "certified" if certified else "bound"))
-        )  # fmt: skip
+        rows.append(Row((Code(f"out[{i}, {j}]"), Code(bfloat16_words(outputs.out[i, j])), Code(must), steps)))
     if outputs.count > len(rows):
-        rows.append(Row((f"and {outputs.count - len(rows):,} more", "", "", "", "")))
-    return Table(
-        ("output", "came out", "must be", "bfloat16 steps", "because"), tuple(rows), "Wrong outputs", (3,), True
-    )
+        rows.append(Row((f"and {outputs.count - len(rows):,} more", "", "", "")))
+    return Table(("output", "came out", "must be", "steps off"), tuple(rows), "Wrong outputs", (3,), True)
 
 
 def _worked(shrunk: Failure, outputs: Outputs) -> list[Part]:

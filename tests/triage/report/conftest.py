@@ -1,5 +1,6 @@
 """Diagnoses made by hand, and the browser that opens their reports."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +15,9 @@ from mxassay.properties.operands import Operands
 from mxassay.reference import matmul
 from mxassay.triage.diagnosis import Blame, Checkpoint, Diagnosis, Explanation, XRay
 from mxassay.triage.failure import Failure, Subject
-from mxassay.triage.report import Replay
+from mxassay.triage.report import Replay, html
 
-CHROMIUM = Path(__import__("os").environ.get("MXASSAY_CHROMIUM", "/usr/bin/chromium"))
+CHROMIUM = Path(os.environ.get("MXASSAY_CHROMIUM", "/usr/bin/chromium"))
 HOSTILE = "<script>alert(1)</script>\"'&<img src=http://x.example/a onerror=alert(2)>\x1b[31m\u202e\x00\udcff"
 
 
@@ -42,6 +43,27 @@ def _single(k: int = 64) -> Operands:
     return Operands(a, codes, scales, words="shrunk")
 
 
+def _checkpoints() -> tuple[Checkpoint, ...]:
+    mfma = "v_mfma_scale_f32_16x16x128_f8f6f4 a[0:3], v[8:15], v[24:31], a[0:3], v41, v43 op_sel_hi:[0,0,0] cbsz:4"
+    conversion, load = "v_cvt_scalef32_pk_fp4_bf16", "buffer_load_ubyte v43, v6, s[16:19], 0 offen"
+    store, accumulated, output = "buffer_store_short v12, v3, s[4:7], 0 offen", ("2", "16"), ("row 0", "column 3")
+    at = {"kernel": "_fused_gemm", "source": ("fused_gemm.py", 118)}
+    scale = {"pc": 0x1A40, "instruction": load, "wave": 1, "lane": 19, "place": "v43"}
+    adder = {"pc": 0x1B10, "instruction": mfma, "wave": 1, "lane": 3, "place": "a0"}
+    stored = {"pc": 0x1F2C, "instruction": store, "wave": 1, "lane": 3, "place": "v12"}
+    bits, bytes_ = ("0x7F (2^0)", "0x82 (2^3)"), ("2 (0x4000)", "16 (0x4180)")
+    reads = "as the MFMA reads them"
+    return (
+        Checkpoint("activations", "bytes of A as loaded", 512, 0, instruction="buffer_load_dwordx4", **at),
+        Checkpoint("quantizer.scale", "scales of A as packed", 16, 0, instruction="v_bfe_u32", **at),
+        Checkpoint("quantizer.element", "codes of A as packed", 512, 0, instruction=conversion, **at),
+        Checkpoint("weights.layout", f"codes of W {reads}", 2048, 0, instruction=mfma, **at),
+        Checkpoint("scales.layout", f"scales of W {reads}", 64, 16, ("row 3", "block 0"), *bits, **scale, **at),
+        Checkpoint("accumulate", "accumulators after the last MFMA", 256, 16, output, *accumulated, **adder, **at),
+        Checkpoint("store", "bytes of the output as stored", 256, 16, output, *bytes_, **stored, **at),
+    )
+
+
 def scale_fault(m: int = 48, n: int = 288, k: int = 256) -> Diagnosis:
     """The scale of the next K group, with everything that triage can find."""
     plan = Plan(tile_m=16, tile_n=64, tile_k=128, splits=2)
@@ -52,35 +74,23 @@ def scale_fault(m: int = 48, n: int = 288, k: int = 256) -> Diagnosis:
     failure = Failure(subject, x, Launch(plan), Placement(), wrong)
     shrunk = replace(failure, operands=small, out=_next_group(small), launch=Launch(replace(plan, splits=1)))
     count = int(x.expectation.wrong(wrong).sum())
+    next_group, others = "the scale of the next K group was used", "two rows of 16 exchange their scales"
     explanations = (
-        Explanation("scale-next-group", "scale-order", "scales.layout", "the scale of the next K group was used", count, count, 0),
-        Explanation("scales-exchanged", "scale-order", "scales.layout", "two rows of 16 exchange their scales", count // 9, count, 411),
+        Explanation("scale-next-group", "scale-order", "scales.layout", next_group, count, count, 0),
+        Explanation("scales-exchanged", "scale-order", "scales.layout", others, count // 9, count, 411),
         Explanation("half-k-step", "k-tail", "k-loop", "the last K step is taken twice", 12, count, 2207),
-    )  # fmt: skip
-    mfma = "v_mfma_scale_f32_16x16x128_f8f6f4 a[0:3], v[8:15], v[24:31], a[0:3], v41, v43 op_sel_hi:[0,0,0] cbsz:4 blgp:4"
-    at = {"kernel": "_fused_gemm", "source": ("fused_gemm.py", 118)}
-    load = "buffer_load_ubyte v43, v6, s[16:19], 0 offen"
-    xray = XRay(
-        (
-            Checkpoint("activations", "bytes of A as loaded", 512, 0, instruction="buffer_load_dwordx4", **at),
-            Checkpoint("quantizer.scale", "scales of A as packed", 16, 0, instruction="v_bfe_u32", **at),
-            Checkpoint("quantizer.element", "codes of A as packed", 512, 0, instruction="v_cvt_scalef32_pk_fp4_bf16", **at),
-            Checkpoint("weights.layout", "codes of W as the MFMA reads them", 2048, 0, instruction=mfma, **at),
-            Checkpoint("scales.layout", "scales of W as the MFMA reads them", 64, 16, ("row 3", "block 0"), "0x7F (2^0)", "0x82 (2^3)",
-                       pc=0x1A40, instruction=load, wave=1, lane=19, place="v43", **at),
-            Checkpoint("accumulate", "accumulators after the last MFMA", 256, 16, ("row 0", "column 3"), "2", "16", pc=0x1B10,
-                       instruction=mfma, wave=1, lane=3, place="a0", **at),
-            Checkpoint("store", "bytes of the output as stored", 256, 16, ("row 0", "column 3"), "2 (0x4000)", "16 (0x4180)",
-                       pc=0x1F2C, instruction="buffer_store_short v12, v3, s[4:7], 0 offen", wave=1, lane=3, place="v12", **at),
-        ),
-        ("the partials were not looked at, because the plan has one split",),
-    )  # fmt: skip
+    )
+    xray = XRay(_checkpoints(), ("the partials were not looked at, because the plan has one split",))
     difference = (
         "--- passing\n+++ failing\n@@ -118,7 +118,7 @@\n %41 = arith.addi %40, %c1_i32 : i32\n"
         "-%42 = tt.load %scales[%41]\n+%42 = tt.load %scales[%43]\n %44 = tt.reshape %42\n"
     )
     blame = Blame(
-        "source", "Triton's interpreter gives the same wrong bits, so the source is at fault", "ttir", "splits=1", difference
+        "source",
+        "Triton's interpreter gives the same wrong bits, so the source is at fault",
+        "ttir",
+        "splits=1",
+        difference,
     )
     seconds = {"shrink": 3.21, "suspects": 1.04, "x-ray": 2.75, "source or compiler": 0.91}
     return Diagnosis(failure, shrunk, "scale-order", "scales.layout", explanations, xray, blame, (), seconds)
@@ -104,7 +114,9 @@ def unexplained() -> Diagnosis:
     bits[5, :4] += 700
     bits[9, 8:20] ^= -32768
     out[7, 7] = float("nan")
-    failure = Failure(Subject(spec=None, device="interpreter"), x, Launch(Plan(tile_m=16, tile_n=32, tile_k=128)), Placement(), out)
+    failure = Failure(
+        Subject(spec=None, device="interpreter"), x, Launch(Plan(tile_m=16, tile_n=32, tile_k=128)), Placement(), out
+    )
     near = Explanation("truncating-store", "precision", "store", "the output is truncated, not rounded", 17, 402, 0)
     return Diagnosis(failure, failure, None, None, (near,), notes=("no code object ran on this device: no x-ray",))
 
@@ -140,5 +152,44 @@ DIAGNOSES: dict[str, Callable[[], Diagnosis]] = {
 def replay_of(name: str) -> Replay:
     """How the samples are run again."""
     if name == "hostile":
-        return Replay(HOSTILE, HOSTILE, {HOSTILE: HOSTILE})
-    return Replay("mxassay replay case.mxcase", "import torch\nprint(1 < 2)\n", {"triton": "3.9.0", "torch": "2.13.0"})
+        return Replay(HOSTILE, HOSTILE, HOSTILE, {HOSTILE: HOSTILE})
+    return Replay(
+        "mxassay replay case.mxcase", "import torch\nprint(1 < 2)\n", environment={"triton": "3.9.0", "torch": "2.13.0"}
+    )
+
+
+@pytest.fixture(scope="session")
+def diagnoses() -> dict[str, Diagnosis]:
+    """The samples, by name."""
+    return {name: make() for name, make in DIAGNOSES.items()}
+
+
+@pytest.fixture(scope="session")
+def reports(diagnoses: dict[str, Diagnosis]) -> dict[str, str]:
+    """Their pages."""
+    return {name: html(diagnosis, replay=replay_of(name)) for name, diagnosis in diagnoses.items()}
+
+
+@pytest.fixture(scope="session")
+def replays() -> Callable[[str], Replay]:
+    """How each sample is run again."""
+    return replay_of
+
+
+@pytest.fixture(scope="session")
+def hostile_text() -> str:
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium. Debian: apt-get install -y chromium."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'mxassay[docs]'")
+    if not CHROMIUM.exists():
+        pytest.skip(f"needs Chromium at {CHROMIUM}: apt-get install -y chromium, or set MXASSAY_CHROMIUM")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync"]  # fmt: skip
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=flags)
+        yield chromium
+        chromium.close()

@@ -1,0 +1,123 @@
+"""The page as a file: its chapters and their order, what it escapes, what it may ask for."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+CHAPTERS = ["case", "rule", "maps", "xray", "blame", "again"]
+# Elements without an end tag (HTML standard, 13.1.2).
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, all text, and whether each end tag closes what is open."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.text, self._open = [], [], []
+        self.feed(page)
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+NAMES = ["scale", "raising", "unexplained", "hostile"]
+
+
+@pytest.fixture(params=NAMES)
+def page(request, reports):
+    return Elements(reports[request.param])
+
+
+def test_every_chapter_stands_in_its_order(page):
+    assert [a["id"] for tag, a in page.elements if tag == "section"] == CHAPTERS
+
+
+def test_every_link_leads_to_a_place_of_the_page(page):
+    places = {a["id"] for _, a in page.elements if "id" in a}
+    links = [a["href"] for tag, a in page.elements if tag == "a"]
+    assert set(CHAPTERS) == {link.removeprefix("#") for link in links}
+    assert set(CHAPTERS) <= places
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert sorted(set(ids)) == sorted(ids)
+
+
+def test_nothing_is_fetched_and_nothing_runs(page):
+    tags = {tag for tag, _ in page.elements}
+    assert not tags & {"script", "img", "iframe", "object", "embed", "form", "base", "video", "audio", "source"}
+    for tag, attributes in page.elements:
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            assert name not in ("src", "srcset", "action", "style", "xlink:href", "background", "formaction")
+            if name == "href":
+                assert value.startswith("#") or (tag, value) == ("link", "data:,")
+    policy = next(a["content"] for tag, a in page.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+
+
+def test_the_style_fetches_nothing(reports):
+    style = re.search(r"<style>(.*?)</style>", reports["scale"], re.DOTALL)[1]
+    assert "prefers-color-scheme: dark" in style
+    assert "@media print" in style
+    assert not re.search(r"url\(|@import|https?:", style)
+
+
+def test_hostile_names_are_text(reports, hostile_text):
+    page = reports["hostile"]
+    page.encode("utf-8")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
+    shown = "".join(Elements(page).text)
+    assert hostile_text[: hostile_text.index("\x1b")] in shown
+    assert "\\x1b[31m\\u202e\\x00\\udcff" in shown
+
+
+def _first_screen(page):
+    return page[page.index("<header>") : page.index("</header>") + len("</header>")]
+
+
+def test_the_first_screen_says_what_where_and_how_to_run_it(reports):
+    text = " ".join("".join(Elements(_first_screen(reports["scale"])).text).split())
+    for words in (
+        "FAIL",
+        "kernels/fused.py:gemm on emulated MI355X",
+        "The scale of the next K group was used.",
+        "bit for bit",
+        "reading the shuffled scales (scales.layout), at buffer_load_ubyte, fused_gemm.py:118",
+        "out[0, 3] is 16 (0x4180), must be 2 (0x4000)",
+        "M=1, N=16, K=64 with 2 nonzero elements, shrunk from M=48, N=288, K=256",
+        "mxassay replay case.mxcase",
+    ):
+        assert words in text
+
+
+def test_no_rule_is_named_where_none_fits(reports):
+    text = "".join(Elements(_first_screen(reports["unexplained"])).text)
+    assert "The outputs are wrong by no rule that is known." in text
+    assert "The nearest gives 17 of 402 wrong outputs: The output is truncated, not rounded." in text
+
+
+def test_a_kernel_that_raises_is_an_error(reports):
+    text = "".join(Elements(_first_screen(reports["raising"])).text)
+    assert "ERROR" in text
+    assert "The kernel raised: RuntimeError: out of LDS." in text
+    assert "  at line 3" in reports["raising"]
+
+
+def test_the_first_divergence_is_marked_once(reports):
+    rows = [a["class"] for tag, a in Elements(reports["scale"]).elements if tag == "tr" and "class" in a]
+    xray = rows[-7:]
+    assert xray == ["right"] * 4 + ["first", "wrong", "wrong"]
+    assert [row for row in rows if row == "chosen"] == ["chosen"]

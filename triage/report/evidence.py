@@ -1,0 +1,149 @@
+"""The chapters of evidence: the rule, the maps, the x-ray, the compiler."""
+
+from mxassay.triage.diagnosis import Blame, Checkpoint, Diagnosis, XRay
+from mxassay.triage.report.document import (
+    Code,
+    Facts,
+    Listing,
+    Mark,
+    Paragraph,
+    Part,
+    Row,
+    Section,
+    Table,
+    Words,
+    plain,
+)
+from mxassay.triage.report.maps import maps, where_wrong
+from mxassay.triage.report.outputs import Outputs
+from mxassay.triage.report.words import count, sentence, shape_words
+
+
+def rules(diagnosis: Diagnosis) -> Section:
+    """The suspects and what they reproduce."""
+    title = "Which rule was broken"
+    if not diagnosis.explanations:
+        return Section("rule", title, (Paragraph("No known wrong rule gives any of the wrong outputs."),))
+    rows = tuple(
+        Row(
+            (
+                sentence(x.statement),
+                Code(x.stage),
+                Code(x.class_),
+                f"{x.reproduced:,} of {x.wrong:,}",
+                f"{x.spoiled:,}",
+            ),
+            Mark.CHOSEN if x.exact else Mark.NONE,
+        )
+        for x in diagnosis.explanations
+    )
+    headings = ("wrong rule", "stage", "class", "reproduced", "spoiled")
+    told = (
+        "Each row is the product under one wrong rule: how many of the wrong outputs it reproduces bit for bit, and "
+        "how many right ones it would have spoiled. Marked is what explains every output."
+    )
+    return Section(
+        "rule", title, (Paragraph(told, soft=True), Table(headings, rows, "Wrong rules, best first", (3, 4)))
+    )
+
+
+def wrong_outputs(diagnosis: Diagnosis, came: Outputs | None, small: Outputs | None) -> Section:
+    """Counts, rows and columns, and the maps; of the smallest case too where it is another."""
+    parts: list[Part] = []
+    title = "Where the wrong outputs are"
+    if came is None or not came.count:
+        said = (
+            "Nothing came out."
+            if diagnosis.failure.out is None
+            else "Every output is right; what is wrong stands above."
+        )
+        return Section("maps", title, (Paragraph(said),))
+    rows, columns = where_wrong(came)
+    total = came.wrong.numel()
+    share = _share(came.count, total)
+    facts = (("wrong", f"{came.count:,} of {count(total, 'output')} ({share})"), ("rows", rows), ("columns", columns))
+    parts += [
+        Facts(facts),
+        maps(f"The failing case as it came, {shape_words(diagnosis.failure)}", diagnosis.failure, came),
+    ]
+    if small is not None and small.count and diagnosis.shrunk.operands.shape != diagnosis.failure.operands.shape:
+        parts.append(maps(f"The smallest case, {shape_words(diagnosis.shrunk)}", diagnosis.shrunk, small))
+    return Section("maps", title, tuple(parts))
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part // whole} %" if part in (0, whole) else f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"
+
+
+def xray_table(xray: XRay | None) -> Section:
+    """The checkpoints in the data's order, the first divergence in full."""
+    title = "X-ray of the code object"
+    if xray is None:
+        return Section("xray", title, (Paragraph("No x-ray was taken; the last chapter says why."),))
+    first = xray.first_divergence
+    parts: list[Part] = []
+    if first is not None:
+        parts.append(Facts(_divergence(first)))
+    elif xray.checkpoints:
+        parts.append(Paragraph("Every value that was looked at is right: the fault shows nowhere before the output."))
+    rows = tuple(_checkpoint(checkpoint, checkpoint is first) for checkpoint in xray.checkpoints)
+    if rows:
+        headings = ("stage", "what was looked at", "wrong", "first wrong value", "made or used by")
+        parts.append(Table(headings, rows, "Values on their way through the kernel, in the data's order", (2,)))
+    parts += [Paragraph(sentence(note), soft=True) for note in xray.notes]
+    return Section("xray", title, tuple(parts))
+
+
+def _divergence(first: Checkpoint) -> tuple[tuple[str, Words], ...]:
+    rows: list[tuple[str, Words]] = [("first divergence", first.what)]
+    if first.index:
+        rows.append(("at", ", ".join(first.index)))
+    if first.expected or first.found:
+        rows.append(("found", (Code(first.found), ", must be ", Code(first.expected))))
+    if first.instruction:
+        rows.append(("instruction", Code(first.instruction)))
+    if first.kernel or first.pc is not None:
+        rows.append(("kernel", Code(_kernel_place(first))))
+    if first.source:
+        rows.append(("source", Code("{}:{}".format(*first.source))))
+    if plain(place := _lane_place(first)):
+        rows.append(("seen in", place))
+    return tuple(rows)
+
+
+def _checkpoint(x: Checkpoint, first: bool) -> Row:
+    mark = Mark.FIRST if first else Mark.WRONG if x.differing else Mark.RIGHT
+    value: list[str | Code] = []
+    if x.differing:
+        value += [", ".join(x.index), ": " if x.index else "", Code(x.found), ", must be ", Code(x.expected)]
+    made: list[str | Code] = [Code(x.instruction.split()[0])] if x.instruction else []
+    if x.source:
+        made += [", "] if made else []
+        made.append(Code("{}:{}".format(*x.source)))
+    return Row((Code(x.stage), x.what, f"{x.differing:,} of {x.compared:,}", tuple(value), tuple(made)), mark)
+
+
+def _kernel_place(x: Checkpoint) -> str:
+    return " ".join(filter(None, [x.kernel, f"+0x{x.pc:x}" if x.pc is not None else ""]))
+
+
+def _lane_place(x: Checkpoint) -> Words:
+    words = [f"{name} {value}" for name, value in (("wave", x.wave), ("lane", x.lane)) if value is not None]
+    place = (", " if words else "", Code(x.place)) if x.place else ()
+    return (", ".join(words), *place)
+
+
+def blamed(blame: Blame | None) -> Section:
+    """Source or compiler."""
+    title = "Source or compiler"
+    if blame is None:
+        return Section("blame", title, (Paragraph("Not asked; the last chapter says why."),))
+    rows: list[tuple[str, Words]] = [("culprit", blame.culprit)]
+    if blame.compiler_stage:
+        rows.append(("first stage that differs", Code(blame.compiler_stage)))
+    if blame.passing:
+        rows.append(("passes with", Code(blame.passing)))
+    parts: list[Part] = [Paragraph(sentence(blame.statement)), Facts(tuple(rows))]
+    if blame.difference:
+        parts.append(Listing(blame.difference, "diff"))
+    return Section("blame", title, tuple(parts))
