@@ -4,7 +4,8 @@ import math
 
 import torch
 
-from chapters.statement import Statement, statements, table
+from chapters.mistakes import mistake_table
+from chapters.statement import Statement, statements, table, tag
 from mxassay.reference import certificate, error_bound
 
 _STATEMENTS = (
@@ -42,6 +43,32 @@ _STATEMENTS = (
         "6.3",
     ),
     Statement("certain", "An output touched by scale byte 255 is NaN, and certified as that.", "ocp", "6.1"),
+)
+
+_MISTAKES = (
+    Statement(
+        "certain",
+        "Choosing a tolerance until the test passes. `allclose` with 1e-2 accepts a store that truncates instead of "
+        "rounding.",
+        "reference",
+        "computed by the tests of docs/",
+    ),
+    Statement(
+        "certain",
+        "Comparing with a float32 or bfloat16 product on another device: that rounds in its own order.",
+        "ieee",
+    ),
+    Statement(
+        "certain",
+        "Storing partial sums of a split K as bfloat16: the certificate assumes 24 bits.",
+        "certificate",
+        "the proof of `certificate`",
+    ),
+    Statement(
+        "certain",
+        "Rounding twice, to float32 in the reduction and then to bfloat16, is right only inside the certified region.",
+        "ieee",
+    ),
 )
 
 _DEPTHS = (128, 512, 1536, 2048, 7168, 16384)
@@ -94,6 +121,7 @@ def page() -> str:
             "which one side is all zeros sets no U."
         ),
         "",
+        *tag("certain", "certificate", "the proof of `certificate`"),
         "## How far scales may spread",
         "",
         (
@@ -104,6 +132,7 @@ def page() -> str:
         "",
         *table(("K", *_DEPTHS), [("spread in bits", *(safe_spread(k) for k in _DEPTHS))]),
         "",
+        *tag("certain", "certificate", "computed; the tests of docs/ try each entry and the next one"),
         "## The bound elsewhere",
         "",
         (
@@ -114,6 +143,7 @@ def page() -> str:
             "them to 24 bits of the largest. Nothing in it is tuned."
         ),
         "",
+        *tag("certain", "certificate", "the derivation of `error_bound`"),
         "## Worked example",
         "",
         (
@@ -135,18 +165,9 @@ def page() -> str:
         f"assert certificate(ones, far, ones, far).item() is {found[1]}",
         "```",
         "",
+        *tag("certain", "certificate", "run by the tests of docs/"),
         "## Usual mistakes",
         "",
-        (
-            "- Choosing a tolerance until the test passes. `allclose` with 1e-2 accepts a store that "
-            "truncates instead of "
-            "rounding."
-        ),
-        "- Comparing with a float32 or bfloat16 product on another device: that rounds in its own order.",
-        "- Storing partial sums of a split K as bfloat16: the certificate assumes 24 bits.",
-        (
-            "- Rounding twice, to float32 in the reduction and then to bfloat16, is right only inside the certified "
-            "region."
-        ),
+        *mistake_table(_MISTAKES),
     ]
     return "\n".join(lines) + "\n"

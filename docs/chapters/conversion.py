@@ -4,7 +4,8 @@ from dataclasses import fields
 
 import torch
 
-from chapters.statement import TAGS, Statement, statements, table
+from chapters.mistakes import mistake_table
+from chapters.statement import TAGS, Statement, statements, table, tag
 from mxassay.gfx950.hazardrules import RULES
 from mxassay.reference import E2M1, CvtPolicy, cvt_scalef32_pk_fp4_bf16
 
@@ -90,6 +91,44 @@ _STATEMENTS = (
 )
 
 
+_USERS = (
+    Statement("certain", "LLVM: `llvm.amdgcn.cvt.scalef32.pk.fp4.bf16`.", "llvm-intrinsics"),
+    Statement(
+        "certain",
+        "HIP: `__hip_cvt_bfloat16raw2_to_fp4x2` and its siblings in `amd_hip_fp4.h`, where the target is gfx950.",
+        "hip",
+    ),
+    Statement(
+        "certain",
+        "aiter: its HIP quantizer `quant_mxfp4.cu`. Its Triton quantizer `_mxfp4_quant_op` converts in software.",
+        "aiter-quant-hip",
+    ),
+)
+
+_MISTAKES = (
+    Statement("certain", "Reading the result with the next instruction.", "hazards"),
+    Statement(
+        "certain",
+        "Declaring VDST as a pure output of inline assembly: the other bytes are then undefined.",
+        "isa",
+        "VDST is an input too",
+    ),
+    Statement(
+        "certain",
+        "Passing the scale byte itself instead of a float32 whose exponent it is (`byte << 23`).",
+        "isa",
+        "bits 30:23 count",
+    ),
+    Statement("certain", "Passing the reciprocal: the instruction divides.", "hip"),
+    Statement(
+        "unknown",
+        "Letting the compiler put the scale into an SGPR (constraint `s` or a literal): nobody says what is read.",
+        "gfx950",
+        "ops/conversion_fp4.py",
+    ),
+)
+
+
 def _low_codes(bits: list[int], exponent: int) -> list[int]:
     found = cvt_scalef32_pk_fp4_bf16(torch.tensor(bits), exponent << 23, 0)
     return [int(code) & 15 for code in found]
@@ -123,6 +162,7 @@ def page() -> str:
         f"assert int(found) == 0x{example:08X}",
         "```",
         "",
+        *tag("certain", "reference", "instruction.py, run by the tests of docs/"),
         "## Ties",
         "",
         "bfloat16 inputs at the midpoints under scale byte 127, and their neighbours:",
@@ -136,8 +176,10 @@ def page() -> str:
             ),
         ),
         "",
+        *tag("certain", "reference", "computed; ml_dtypes gives the same codes"),
         "## What stays open, and what we do",
         "",
+        *tag("unknown", "reference", "instruction.py"),
         "The model takes these answers as a policy (`CvtPolicy`); the defaults:",
         "",
         *table(
@@ -189,13 +231,13 @@ def page() -> str:
             ]
         ),
         "",
+        "## Who uses it",
+        "",
+        *statements(_USERS),
+        "",
         "## Usual mistakes",
         "",
-        "- Reading the result with the next instruction.",
-        "- Declaring VDST as a pure output of inline assembly: the other bytes are then undefined.",
-        "- Passing the scale byte itself instead of a float32 whose exponent it is (`byte << 23`).",
-        "- Passing the reciprocal: the instruction divides.",
-        "- Letting the compiler put the scale into an SGPR (constraint `s` or a literal).",
+        *mistake_table(_MISTAKES),
     ]
     return "\n".join(lines) + "\n"
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from chapters.statement import Statement, statements, table
+from chapters.mistakes import mistake_table
+from chapters.statement import Statement, statements, table, tag
 from mxassay.reference import DIALECTS, EVEN, Dialect
 
 _EDGES: tuple[tuple[str, int], ...] = (
@@ -82,6 +83,55 @@ _STATEMENTS = (
 )
 
 
+_MISTAKES = (
+    Statement(
+        "certain",
+        "Comparing a kernel with the reference of another dialect. On normal random data RCEIL changes about one of "
+        "EVEN's scales in eight and FLOOR one in six.",
+        "reference",
+        "computed by the tests of docs/",
+    ),
+    Statement(
+        "certain",
+        "Computing the exponent with `log2`: rounding near powers of two moves it by one. Read the bits.",
+        "reference",
+        "computed by the tests of docs/",
+    ),
+    Statement(
+        "certain", "Taking amax over the rounded or the scaled values, or over a block that crosses a row's end.", "ocp"
+    ),
+    Statement(
+        "certain",
+        "Flushing subnormals first: a tiny block then has zeros where byte 0 still gives codes.",
+        "ocp",
+        "5.4.1",
+    ),
+)
+
+_CODE = [
+    "```python",
+    "import struct",
+    "",
+    "from mxassay.reference import DIALECTS",
+    "",
+    "",
+    "def scale_byte(amax, dialect):",
+    '    bits = struct.unpack("<I", struct.pack("<f", amax))[0]  # sign bit clear',
+    "    if bits > 0x7F800000:",
+    "        return dialect.nan",
+    "    if bits == 0x7F800000:",
+    "        return dialect.infinity",
+    "    field = (bits + dialect.carry) >> 23",
+    "    byte = dialect.overflow if field == 255 else max(field - 2, 0)",
+    "    return max(byte, dialect.least) if bits > dialect.zero_up_to else byte",
+    "",
+    "",
+    'assert scale_byte(7.0, DIALECTS["even"]) == 128 and scale_byte(6.9, DIALECTS["even"]) == 127',
+    "```",
+    "",
+]
+
+
 def _byte(dialect: Dialect, bits: int) -> int:
     return int(dialect.scale_bytes(torch.tensor([bits], dtype=torch.int32))[0])
 
@@ -115,10 +165,25 @@ def page() -> str:
             ),
         ),
         "",
+        *tag(
+            "certain",
+            "reference",
+            "dialects.py; held against each rule's definition in exact arithmetic, and against torchao on every "
+            "bfloat16 amax",
+        ),
+        "In code, with one dialect's own edges:",
+        "",
+        *_CODE,
         "## Edges",
         "",
-        "Scale byte by amax of the block, computed from the dialects themselves:",
+        "Scale byte by amax of the block:",
         "",
+        *tag(
+            "certain",
+            "reference",
+            "computed from the dialects themselves; where a dialect's rule for NaN is a "
+            "policy, its source below says so",
+        ),
     ]
     for rule, (name, _, _) in _RULES.items():
         family = [d for d in DIALECTS.values() if d.name == name or d.name.startswith(f"{name}-")]
@@ -128,7 +193,7 @@ def page() -> str:
             ((words, *(_byte(dialect, bits) for dialect in family)) for words, bits in _EDGES),
         )
         lines += [""]
-    lines += ["## Elements", ""]
+    lines += ["## Elements", "", *tag("certain", "reference", "dialects.py; each row names what it follows")]
     lines += table(
         ("dialect", "ties", "elements under byte 0 are divided by", "source"),
         ((f"`{d.name}`", d.ties, f"2^{d.byte0_exponent}", d.source) for d in DIALECTS.values()),
@@ -156,14 +221,9 @@ def page() -> str:
         ),
         "```",
         "",
+        *tag("certain", "reference", "run by the tests of docs/"),
         "## Usual mistakes",
         "",
-        (
-            "- Comparing a kernel with the reference of another dialect. On normal random data RCEIL changes about "
-            "one of EVEN's scales in eight and FLOOR one in six."
-        ),
-        "- Computing the exponent with `log2`: rounding near powers of two moves it by one. Read the bits.",
-        "- Taking amax over the rounded or the scaled values, or over a block that crosses a row's end.",
-        "- Flushing subnormals first: a tiny block then has zeros where byte 0 still gives codes.",
+        *mistake_table(_MISTAKES),
     ]
     return "\n".join(lines) + "\n"

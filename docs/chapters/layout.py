@@ -7,7 +7,7 @@ from pathlib import Path
 from chapters import picture
 from chapters.mistakes import mistakes
 from chapters.reading import reading
-from chapters.statement import Statement, statements, table
+from chapters.statement import Statement, statements, table, tag
 from chapters.users import users
 from mxassay.layouts import LAYOUTS, Axis, Layout, explain, golden
 from mxassay.layouts import formula as expressions
@@ -30,19 +30,25 @@ def chapter(name: str) -> str:
     layout = LAYOUTS[name]
     lines = [f"# {name}", "", layout.purpose, ""]
     lines += _facts(layout)
+    computed = tag("certain", "layouts", "computed from the declaration")
     lines += ["## Axes and tile factors", "", f"`{layout!r}`".replace(f"{name}: ", ""), "", *_factors(layout), ""]
+    lines += computed
     lines += ["## Address", "", *_units(layout), "In plain mathematics (⌊ ⌋ rounds down, mod is the remainder):", ""]
     lines += ["```text"]
     lines += [*_stacked(mathematics(layout)), "```", "", "In code:", "", "```python", *code(layout), "```", ""]
     lines += ["The inverse:", "", "```python", *inverse(layout), "```", ""]
     if layout.leading:
         lines += ["Leading dimensions stay outermost: each plane is stored whole, in row-major order.", ""]
-    lines += ["## Worked example", "", *_worked(layout), ""]
+    lines += computed
+    lines += ["## Worked example", "", *_worked(layout), "", *computed]
     lines += ["## One tile", "", (f"{picture.caption(layout)} Point at a cell to see its elements. "
               f'<a href="{_explorer(layout)}">Open it in the explorer</a>.'), "",
-              f'<figure class="tile">{picture.svg(layout)}</figure>', ""]  # fmt: skip
+              f'<figure class="tile">{picture.svg(layout)}</figure>', "", *computed]  # fmt: skip
     lines += ["## Which lane and register reads it", "", *reading(name), ""]
     lines += ["## Golden vectors", "", *_golden(layout), ""]
+    lines += tag(
+        "certain", "layouts", "golden.json, compared by tests with the declaration and with formulas written by hand"
+    )
     lines += ["## Who uses it", "", *statements(users(name)), ""]
     lines += ["## Usual mistakes", "", *mistakes(name), ""]
     lines += ["## In the terminal", "", *_terminal(layout), ""]
@@ -78,7 +84,8 @@ def _facts(layout: Layout) -> list[str]:
         ("Padding", padding or "none"),
         ("Other names", "; ".join(f"`{alias}`" if " " not in alias else alias for alias in layout.aliases) or "none"),
     ]
-    said = [Statement("certain", f"The order of the factors. {layout.source}.", _source(layout))]
+    what = "The order of the factors, the preconditions" + (" and the padding." if padded else ".")
+    said = [Statement("certain", f"{what} {layout.source}.", _source(layout))]
     said += [Statement("certain", note, _source(layout)) for note in layout.notes]
     return [*table(("what", "value"), rows), "", *statements(said), ""]
 

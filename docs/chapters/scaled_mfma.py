@@ -1,7 +1,8 @@
 """The chapter of the scaled matrix instructions."""
 
 from chapters.layout import slug
-from chapters.statement import TAGS, Statement, statements, table
+from chapters.mistakes import mistake_table
+from chapters.statement import TAGS, Statement, statements, table, tag
 from mxassay.layouts import LAYOUTS
 
 _STATEMENTS = (
@@ -67,6 +68,59 @@ _STATEMENTS = (
 )  # fmt: skip
 
 
+_USERS = (
+    Statement(
+        "certain",
+        "Triton: `tl.dot_scaled` on gfx950, whose layouts are named in the chapters of the maps.",
+        "triton",
+        "compiled by the tests of docs/",
+    ),
+    Statement("certain", "AMD's f4gemm code objects in aiter.", "aiter-f4gemm", "run by the tests of hosting/"),
+    Statement(
+        "certain",
+        "LLVM: `llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4` and `….32x32x64.f8f6f4`.",
+        "llvm-intrinsics",
+    ),
+    Statement("certain", "HIP and Composable Kernel: `__builtin_amdgcn_mfma_scale_f32_*_f8f6f4`.", "ck"),
+)
+
+_CODE = [
+    "```python",
+    "MAGNITUDES = (0, 0.5, 1, 1.5, 2, 3, 4, 6)",
+    "",
+    "",
+    "def value(code):",
+    "    return -MAGNITUDES[code & 7] if code & 8 else MAGNITUDES[code]",
+    "",
+    "",
+    "def output(a, b, scales_a, scales_b, c=0.0):",
+    "    # codes along K of one row of A and one of B; a scale byte for each 32 of them",
+    "    terms = (",
+    "        value(a[k]) * value(b[k]) * 2.0 ** (scales_a[k // 32] + scales_b[k // 32] - 254)",
+    "        for k in range(len(a))",
+    "    )",
+    "    return c + sum(terms)",
+    "```",
+    "",
+]
+
+_MISTAKES = (
+    Statement("certain", "Expecting the FP8 operand layout: FP4 is not interleaved.", "isa"),
+    Statement(
+        "certain",
+        "Passing the scale of the wrong row group: the byte select is part of the instruction, not of the register.",
+        "isa",
+    ),
+    Statement(
+        "unknown",
+        "Relying on the last bits of a sum outside the region of the [certificate](certificate.md): the order of "
+        "adding is not public.",
+        "mma-sim",
+    ),
+    Statement("inferred", "Masking lanes with EXEC to skip part of a tile.", "isa"),
+)
+
+
 def page() -> str:
     """spec/scaled-mfma.md."""
     lines = [
@@ -96,6 +150,11 @@ def page() -> str:
     result = LAYOUTS["MFMA_16X16X128_D"].bind((16, 16)).place((6, 9))
     lines += [
         "",
+        *tag("certain", "isa", "matrix operand layout, 4-bit formats"),
+        "## One output in code",
+        "",
+        *_CODE,
+        *tag("certain", "isa", "the pseudocode; the order of the sum is unknown"),
         "## Worked example",
         "",
         (
@@ -121,17 +180,16 @@ def page() -> str:
         "scales_b = torch.full((16, 4), 126, dtype=torch.uint8)",
         "d = matmul(pack(a), scales_a, pack(b), scales_b)",
         "assert d[1, 9] == -1.5 and d.count_nonzero() == 1",
+        "assert output(a[1].tolist(), b[9].tolist(), [128] * 4, [126] * 4) == -1.5",
         "```",
+        "",
+        *tag("certain", "reference", "run by the tests of docs/"),
+        "## Who uses it",
+        "",
+        *statements(_USERS),
         "",
         "## Usual mistakes",
         "",
-        "- Expecting the FP8 operand layout: FP4 is not interleaved.",
-        "- Passing the scale of the wrong row group: the byte select is part of the instruction, not of the register.",
-        (
-            "- Relying on the last bits of a sum outside the region of the [certificate](certificate.md): the order "
-            "of adding "
-            "is not public."
-        ),
-        "- Masking lanes with EXEC to skip part of a tile.",
+        *mistake_table(_MISTAKES),
     ]
     return "\n".join(lines) + "\n"

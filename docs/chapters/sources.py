@@ -37,6 +37,11 @@ SOURCES: dict[str, Source] = {
         "https://github.com/llvm/llvm-project/blob/main/llvm/lib/Target/AMDGPU/GCNHazardRecognizer.cpp",
         "Where the compiler inserts wait states.",
     ),
+    "llvm-intrinsics": Source(
+        "LLVM IntrinsicsAMDGPU.td",
+        "https://github.com/llvm/llvm-project/blob/main/llvm/include/llvm/IR/IntrinsicsAMDGPU.td",
+        "The compiler's names of the instructions.",
+    ),
     "hip": Source(
         "HIP FP4 header",
         "https://github.com/ROCm/clr/blob/amd-staging/hipamd/include/hip/amd_detail/amd_hip_fp4.h",
@@ -79,6 +84,11 @@ SOURCES: dict[str, Source] = {
         f"{_AITER}/aiter/ops/triton/_triton_kernels/quant/quant.py",
         "_mxfp4_quant_op, the rule EVEN on the device.",
     ),
+    "aiter-quant-hip": Source(
+        "aiter quant_mxfp4.cu",
+        f"{_AITER}/csrc/kernels/quant_mxfp4.cu",
+        "A quantizer in HIP, with the conversion instruction.",
+    ),
     "aiter-f4gemm": Source(
         "aiter f4gemm",
         "https://github.com/ROCm/aiter/tree/e4048607a535ace3a2b51ded31b1c8c2d45c0879/hsa/gfx950/f4gemm",
@@ -88,6 +98,11 @@ SOURCES: dict[str, Source] = {
         "Triton tutorial 10",
         "https://triton-lang.org/main/getting-started/tutorials/10-block-scaled-matmul.html",
         "tl.dot_scaled with shuffled scales on CDNA4.",
+    ),
+    "triton": Source(
+        "Triton TritonGPUAttrDefs.td",
+        "https://github.com/triton-lang/triton/blob/main/include/triton/Dialect/TritonGPU/IR/TritonGPUAttrDefs.td",
+        "The layouts of Triton's intermediate language, amd_mfma and linear among them.",
     ),
     "triton-kernels": Source(
         "triton_kernels cdna4_scale.py",

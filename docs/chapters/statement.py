@@ -40,9 +40,19 @@ def table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> list[str
 
 def statements(found: Iterable[Statement]) -> list[str]:
     """A table of statements: the tag, the words, the source."""
-    return table(
-        ("how sure", "statement", "source"), ((f"**{s.kind}**", _text(s), link(s.source, s.where)) for s in found)
-    )
+    return table(("how sure", "statement", "source"), map(tagged, found))
+
+
+def tagged(statement: Statement) -> tuple[str, str, str]:
+    """The row of one statement: the tag, the words, the source."""
+    return f"**{statement.kind}**", _text(statement), link(statement.source, statement.where)
+
+
+def tag(kind: str, source: str, where: str = "") -> list[str]:
+    """A line that says how sure everything in a section is."""
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind}")
+    return [f"**{kind}**: {link(source, where)}.", ""]
 
 
 def _text(statement: Statement) -> str:

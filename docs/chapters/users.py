@@ -1,16 +1,14 @@
 """Who uses each layout, and what they call it."""
 
 from chapters.statement import Statement
+from mxassay.layouts import LAYOUTS
 
-_HARDWARE = (
-    Statement("certain", "The instruction itself, whoever issues it: this is the map of its registers.", "isa"),
-    Statement(
-        "certain",
-        "AMD's prebuilt f4gemm kernels and what Triton 3.9 compiles for gfx950 give bit-exact products on an emulated "
-        "card that uses these maps.",
-        "gfx950",
-        "tests",
-    ),
+_EMULATED = Statement(
+    "certain",
+    "AMD's prebuilt f4gemm kernels and what Triton 3.9 compiles for gfx950 give bit-exact products on an emulated "
+    "card that uses these maps.",
+    "gfx950",
+    "tests",
 )
 
 USERS: dict[str, tuple[Statement, ...]] = {
@@ -87,6 +85,43 @@ USERS: dict[str, tuple[Statement, ...]] = {
 }
 
 
+def triton_name(name: str) -> str:
+    """What Triton's intermediate language calls a register map, as it prints it."""
+    _, shape, operand = name.split("_")
+    instruction = f"instrShape = [{shape.lower().replace('x', ', ')}]"
+    if operand in ("A", "B"):
+        return f"#ttg.dot_op<{{opIdx = {'AB'.index(operand)}, parent = #mma, kWidth = 16}}>"
+    return f"lane = {_lane_bases(name)}" if operand == "SCALE" else instruction
+
+
+def _lane_bases(name: str) -> list[list[int]]:
+    """The coordinates that each bit of the lane number adds: Triton's linear layouts say it so."""
+    bound = LAYOUTS[name].bind(LAYOUTS[name].fixed_shape or ())
+    return [list(bound.coords(1 << bit)) for bit in range(6)]
+
+
+def _register_map(name: str) -> tuple[Statement, ...]:
+    _, shape, operand = name.split("_")
+    shape = shape.lower()
+    words = triton_name(name)
+    mma = f"`#ttg.amd_mfma<{{version = 4, {triton_name(f'MFMA_{shape.upper()}_D')}, …}}>`"
+    triton = {
+        "A": f"Triton: `{words}`, where `#mma` is {mma}.",
+        "B": f"Triton: `{words}`, where `#mma` is {mma}.",
+        "SCALE": f"Triton: `#ttg.linear<{{…, {words}, …}}>`, the (row, block) that each bit of the lane number adds.",
+        "D": f"Triton: {mma}. With `isTransposed = true`, its usual choice, it exchanges A and B.",
+    }[operand]
+    intrinsic = f"llvm.amdgcn.mfma.scale.f32.{shape}.f8f6f4"
+    builtin = f"__builtin_amdgcn_mfma_scale_f32_{shape}_f8f6f4"
+    return (
+        Statement("certain", f"The instruction `v_mfma_scale_f32_{shape}_f8f6f4`, whoever issues it.", "isa"),
+        Statement("certain", triton, "triton", "compiled for gfx950 and compared by the tests of docs/"),
+        Statement("certain", f"LLVM: `{intrinsic}`.", "llvm-intrinsics"),
+        Statement("certain", f"HIP and Composable Kernel: `{builtin}`.", "ck"),
+        _EMULATED,
+    )
+
+
 def users(name: str) -> tuple[Statement, ...]:
     """The statements for the layout of that name."""
-    return USERS.get(name, _HARDWARE)
+    return USERS[name] if name in USERS else _register_map(name)

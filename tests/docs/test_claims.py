@@ -1,8 +1,13 @@
 """The figures in the words of the pages, computed again."""
 
+from typing import Any
+
 import pytest
 import torch
+import triton
+import triton.language as tl
 
+from mxassay.gfx950 import emulated
 from mxassay.reference import DIALECTS, dequantize, encode, matmul, pack, quantize
 
 
@@ -55,3 +60,38 @@ def test_log2_is_off_by_one_below_a_power_of_two() -> None:
     below = torch.nextafter(torch.tensor(8.0), torch.tensor(0.0))
     assert torch.log2(below).floor() == 3
     assert below.view(torch.int32).item() >> 23 == 127 + 2
+
+
+def test_nibbles_exchanged_in_both_operands_do_not_show(product: tuple[torch.Tensor, ...]) -> None:
+    _, packed, scales, b, b_scales, exact = product
+
+    def exchanged(codes: torch.Tensor) -> torch.Tensor:
+        return codes << 4 | codes >> 4
+
+    assert torch.equal(matmul(exchanged(packed), scales, exchanged(b), b_scales), exact)
+    assert not torch.equal(matmul(exchanged(packed), scales, b, b_scales), exact)
+
+
+@triton.jit
+def _product(a, a_scales, b, b_scales, out, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    m, n, kb, g = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 2), tl.arange(0, K // 32)
+    left = tl.load(a + m[:, None] * (K // 2) + kb[None, :])
+    right = tl.load(b + n[None, :] * (K // 2) + kb[:, None])
+    left_scales = tl.load(a_scales + m[:, None] * (K // 32) + g[None, :])
+    right_scales = tl.load(b_scales + n[:, None] * (K // 32) + g[None, :])
+    total = tl.dot_scaled(left, left_scales, "e2m1", right, right_scales, "e2m1")
+    tl.store(out + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("shape", ["16X16X128", "32X32X64"])
+def test_names_that_triton_gives_the_register_maps(shape: str, chapters: dict[str, Any]) -> None:
+    m, n, k = 64, 64, 256
+    codes, scales = torch.zeros(64, k // 2, dtype=torch.uint8), torch.full((64, k // 32), 127, dtype=torch.uint8)
+    with emulated():
+        compiled = _product[(1,)](
+            codes, scales, codes, scales, torch.empty(m, n), M=m, N=n, K=k, matrix_instr_nonkdim=int(shape[:2])
+        )
+    assert f"v_mfma_scale_f32_{shape.lower()}_f8f6f4" in compiled.asm["amdgcn"]
+    for operand in ("A", "B", "SCALE", "D"):
+        assert chapters["users"].triton_name(f"MFMA_{shape}_{operand}") in compiled.asm["ttgir"]
+    assert "isTransposed = true" in compiled.asm["ttgir"]

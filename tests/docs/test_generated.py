@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from mxassay.layouts import LAYOUTS
-from mxassay.reference import E2M1, decode_scales
+from mxassay.reference import DIALECTS, E2M1, decode_scales, encode
 
 SHAPES = {
     "PACKING": ((2,), (64,), (130,)),
@@ -114,6 +114,39 @@ def test_every_statement_has_a_source_that_opens(chapters: dict[str, ModuleType]
     for statement in _statements(chapters):
         source = chapters["sources"].SOURCES[statement.source]
         assert source.url.startswith("https://") or (root / source.title).exists()
+
+
+_CHAPTERS = [*(name.lower().replace("_", "-") for name in LAYOUTS), "formats", "dialects", "conversion", "scaled-mfma",
+             "certificate"]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CHAPTERS)
+def test_every_section_says_how_sure_it_is(docs: Path, name: str) -> None:
+    text = (docs / "spec" / f"{name}.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    bare = [s.splitlines()[0] for s in sections if not re.search(r"\*\*(certain|inferred|unknown)\*\*", s)]
+    assert len(sections) > 5
+    assert [title for title in bare if title != "In the terminal"] == []
+
+
+def test_the_printed_code_of_formats_is_the_reference(docs: Path) -> None:
+    functions = _functions(docs, "formats")
+    assert [functions["value"](code) for code in range(16)] == list(E2M1.values)
+    every = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    finite = every[every.isfinite()][::7]
+    for byte in (1, 127, 131):
+        scales = torch.full((finite.numel() // 32, 1), byte, dtype=torch.uint8)
+        blocks = finite[: scales.numel() * 32].view(-1, 32)
+        expected = encode(blocks, scales).flatten().tolist()
+        assert [functions["code"](x, byte) for x in blocks.flatten().tolist()] == expected
+
+
+def test_the_printed_code_of_dialects_is_the_reference(docs: Path) -> None:
+    function = _functions(docs, "dialects")["scale_byte"]
+    bits = torch.cat([torch.arange(1 << 15, dtype=torch.int32) << 16, torch.arange(9, dtype=torch.int32)])
+    bits = bits[(bits <= 0x7F800000) | (bits == 0x7FC00000)]
+    for dialect in DIALECTS.values():
+        assert [function(x, dialect) for x in bits.view(torch.float32).tolist()] == dialect.scale_bytes(bits).tolist()
 
 
 def test_dequantized_values_are_bfloat16(chapters: dict[str, ModuleType]) -> None:
