@@ -1,0 +1,96 @@
+"""Watcher of tiles: whether every output is computed by somebody, and by nobody else."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mxassay.triage.diagnosis import Checkpoint
+from mxassay.triage.xray.frame import counted, lines_of
+from mxassay.triage.xray.points import point
+from mxassay.triage.xray.session import Session
+
+UNSTORED, UNKNOWN = -1, -2
+
+
+def chains_at(session: Session) -> NDArray[np.int64]:
+    """(slots, M, N): the chain whose sum was stored last in each place; UNSTORED, or UNKNOWN if none can be told."""
+    m, n, _ = session.failure.operands.shape
+    stores, origins, trace, frame = session.stores, session.origins, session.trace, session.frame
+    assert trace is not None
+    assert frame is not None
+    if stores is None or origins is None:
+        at = np.full((1, m, n), UNKNOWN, np.int64)
+        for chain in range(len(trace.last)):
+            rows, columns = (line[line >= 0] for line in (frame.rows[chain], frame.columns[chain]))
+            at[0][np.ix_(rows, columns)] = chain
+        return at
+    at = np.full((stores.slots, m, n), UNSTORED, np.int64)
+    good = stores.inside & (stores.slot < stores.slots)
+    at[stores.slot[good], stores.row[good], stores.column[good]] = np.where(
+        origins.chain[good] >= 0, origins.chain[good], UNKNOWN
+    )
+    return at
+
+
+def watch_tiles(session: Session) -> Iterator[Checkpoint]:
+    """The stages launch and tile-map: tiles that no workgroup computes."""
+    stores, origins, trace, frame = session.stores, session.origins, session.trace, session.frame
+    if stores is None or origins is None or trace is None or frame is None or not frame.mapped:
+        return
+    what = "outputs that some workgroup computes"
+    at = chains_at(session)
+    missing = (at == UNSTORED) & ~_computed(session)
+    # A slot in which nobody stored anything belongs to whoever asked for so many slots.
+    missing &= (at != UNSTORED).any(axis=(1, 2), keepdims=True)
+    if not missing.any():
+        yield point("launch", what, at.size)
+        return
+    slot, row, column = (int(axis) for axis in np.unravel_index(int(missing.argmax()), missing.shape))
+    idle = trace.record.groups - len(_useful(session))
+    stage = "tile-map" if idle > 0 else "launch"
+    groups = trace.record.groups
+    found = (
+        f"no workgroup of {groups}; {idle} of them compute what another one does, or nothing"
+        if idle > 0
+        else f"no workgroup: {groups} are too few"
+    )
+    where = (f"split {slot}",) if stores.slots > 1 else ()
+    yield point(
+        stage, what, at.size, int(missing.sum()), record=trace.record, index=(*where, f"row {row}", f"column {column}"),
+        expected="one workgroup", found=found, inst=stores.insts[0] if stores.insts else None,
+    )  # fmt: skip
+
+
+def _computed(session: Session) -> NDArray[np.bool_]:
+    """(slots, M, N): whether some chain multiplies that row by that column, wherever it puts the sum, often enough."""
+    m, n, _ = session.failure.operands.shape
+    stores, trace, frame = session.stores, session.trace, session.frame
+    assert stores is not None
+    assert trace is not None
+    assert frame is not None
+    rows, columns = lines_of(trace, trace.a)[0], lines_of(trace, trace.w)[0]
+    counts = counted(trace, frame)
+    times = np.zeros((m, n), np.int64)
+    seen: dict[tuple[bytes, bytes, bytes], bool] = {}
+    for chain in range(len(trace.last)):
+        key = rows[chain].tobytes(), columns[chain].tobytes(), counts[chain].tobytes()
+        if not seen.setdefault(key, False):
+            seen[key] = True
+            mine = [np.unique(line[line >= 0]) for line in (rows[chain], columns[chain])]
+            times[np.ix_(*mine)] += 1
+    return np.broadcast_to(times >= stores.slots, (stores.slots, m, n))
+
+
+def _useful(session: Session) -> set[int]:
+    """The first places that workgroups store to, as numbers: two workgroups of one place count once."""
+    stores, origins, trace = session.stores, session.origins, session.trace
+    assert stores is not None
+    assert origins is not None
+    assert trace is not None
+    m, n, _ = session.failure.operands.shape
+    good = stores.inside & (origins.chain >= 0)
+    place = (stores.slot[good] * m + stores.row[good]) * n + stores.column[good]
+    first = np.full(trace.record.groups, stores.slots * m * n, np.int64)
+    np.minimum.at(first, stores.wave[good] // trace.record.waves_per_group, place)
+    return set(first[first < stores.slots * m * n].tolist())
