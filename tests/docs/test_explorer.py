@@ -86,7 +86,9 @@ def test_every_element_of_every_layout(page: Any, name: str) -> None:
                 const places = {};
                 for (const p of b.layout.places) places[p.name] = x.offsetsOf(name, shape, null, p.name);
                 const back = offsets.map((at) => x.coordinates(b, at));
-                return JSON.stringify({ padded: b.padded, offsets, places, back });
+                const from = offsets.map((_, i) => x.fromPlaces(b, Object.fromEntries(
+                    b.layout.places.map((p) => [p.name, places[p.name][i]]))));
+                return JSON.stringify({ padded: b.padded, offsets, places, back, from });
             }""",
             [name, list(shape)],
         )
@@ -97,6 +99,7 @@ def test_every_element_of_every_layout(page: Any, name: str) -> None:
             assert numbers == bound.offsets(place).flatten().tolist()
         every = torch.cartesian_prod(*map(torch.arange, bound.padded_shape)).reshape(bound.size, -1)
         assert found["back"] == every.tolist()
+        assert found["from"] == every.tolist()
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -110,34 +113,35 @@ def test_every_element_of_matrices(page: Any, name: str) -> None:
                     const d = x.describe(b, row, k);
                     const e = x.elementOf(b, x.coordinates(b, d.offset), d.tile, { row, k });
                     if (e.row !== row || e.k !== k) throw new Error(`no way back from ${row}, ${k}`);
-                    all.push(d.offset, d.byte, d.bits[1], d.bits[0] - d.bits[1] + 1);
+                    all.push(d.offset, d.byte, d.bits[1], d.bits[0] - d.bits[1] + 1, ...Object.values(d.places));
                 }
                 return JSON.stringify(all);
             }""",
             [name, rows, k],
         )
-        assert torch.equal(torch.tensor(json.loads(found)).view(-1, 4), _expected(layout, rows, k))
+        expected = _expected(layout, rows, k)
+        assert torch.equal(torch.tensor(json.loads(found)).view(expected.shape), expected)
 
 
 def _expected(layout: Any, rows: int, k: int) -> torch.Tensor:
-    """(elements, 4): offset, byte, lowest bit, bits, from `layout.offsets` alone."""
+    """(elements, 4 + places): offset, byte, lowest bit, bits, then each place's number, from `layouts/` alone."""
     row, code = torch.meshgrid(torch.arange(rows), torch.arange(k), indexing="ij")
     fixed = layout.fixed_shape
     step = layout.axes[-1].codes or 1
     if fixed is not None:
-        grid = layout.bind(fixed).offsets()
-        offsets = grid[row % fixed[0], code // step % fixed[1]]
-    elif len(layout.axes) == 1:
-        offsets = layout.bind((rows, k)).offsets()
+        bound, at = layout.bind(fixed), (row % fixed[0], code // step % fixed[1])
     else:
-        offsets = layout.bind((rows, k // step)).offsets()[row, code // step]
+        bound, at = layout.bind((rows, k // step)), (row, code // step)
+    offsets = bound.offsets()[at]
     low = torch.zeros_like(offsets)
     width = torch.full_like(offsets, layout.element_bits)
     if layout.element_bits == 4:
         low = offsets % 2 * 4
     elif step * 4 == layout.element_bits:
         low, width = code % step * 4, torch.full_like(offsets, 4)
-    return torch.stack([offsets, offsets * layout.element_bits // 8, low, width], dim=-1).reshape(-1, 4)
+    places = [bound.offsets(place.name)[at] for place in layout.places]
+    columns = [offsets, offsets * layout.element_bits // 8, low, width, *places]
+    return torch.stack(columns, dim=-1).reshape(rows * k, -1)
 
 
 def test_other_padding(page: Any) -> None:
@@ -181,6 +185,31 @@ def test_a_place_leads_back_to_its_element(page: Any, address: str) -> None:
     page.fill('[data-side="b"] [data-reverse="lane"]', "63")
     page.keyboard.press("Enter")
     assert page.locator('[data-side="b"] .main').inner_text().startswith("lane 63")
+
+
+def test_bytes_and_blocks_lead_back_too(page: Any, address: str) -> None:
+    page.goto(address + _hash(rows=64, K=2048, row=37, k=3, a="WEIGHT_PRESHUFFLE", b="SCALE_SHUFFLE"))
+    page.fill('[data-side="a"] [data-reverse="kb"]', "500")
+    page.keyboard.press("Enter")
+    assert page.input_value("#k") == "1001"
+    page.fill('[data-side="b"] [data-reverse="g"]', "31")
+    page.keyboard.press("Enter")
+    assert (page.input_value("#row"), int(page.input_value("#k")) // 32) == ("37", 31)
+    expected = LAYOUTS["SCALE_SHUFFLE"].bind((64, 64)).offset((37, 31))
+    assert page.locator('[data-side="b"] .main').inner_text() == f"byte {expected:,}"
+
+
+@pytest.mark.parametrize(("row", "k"), [(0, 0), (18, 75), (37, 1000), (63, 2047)])
+def test_the_lanes_that_read_an_element(page: Any, address: str, row: int, k: int) -> None:
+    page.goto(address + _hash(rows=64, K=2048, row=row, k=k, a="WEIGHT_PRESHUFFLE", b="SCALE_SHUFFLE"))
+    said = page.locator('[data-side="a"] .answer').inner_text()
+    for shape, rows, depth in (("16X16X128", 16, 128), ("32X32X64", 32, 64)):
+        place = LAYOUTS[f"MFMA_{shape}_B"].bind((rows, depth)).place((row % rows, k % depth))
+        assert f"lane {place['lane']}, VGPR {place['vgpr']}, nibble {place['nibble']} of B" in said
+    lane = LAYOUTS["MFMA_16X16X128_SCALE"].bind((16, 4)).place((row % 16, k // 32 % 4))["lane"]
+    byte = 2 * (k // 128 % 2) + row // 16 % 2  # the layout's two innermost factors
+    scales = page.locator('[data-side="b"] .answer').inner_text()
+    assert f"lane {lane} of the scales, byte {byte} of its dword" in scales
 
 
 def test_keys_move_through_a_grid(page: Any, address: str) -> None:
