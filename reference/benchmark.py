@@ -31,7 +31,7 @@ LEADERBOARD = (
 
 QUANTIZE_SHAPE = (4096, 4096)
 
-_QUANTIZE_BAR_MS = 100.0
+_QUANTIZE_BAR_MS = 60.0
 _LEADERBOARD_BAR_S = 3.0
 _TEMPORARIES_BAR = 10.0
 
@@ -42,53 +42,67 @@ def figures(repeats: int = 5) -> list[dict[str, Any]]:
     On a busy machine torch's threads wait for each other longer than they work: there the figure of one thread tells
     more, and OMP_WAIT_POLICY=passive, set before torch is imported, helps the others.
 
-    Returns one dict per figure: `id`, `value` (the median of `repeats` runs after one to warm up), `unit`, `bar` (the
-    most that we promise on two idle cores) and `holds`; and one for each peer of the quantizer: `value` (ours), `peer`
-    (its name, version and median) and `ratio` (its time over ours). A peer that is not installed has ratio None.
+    Returns one dict per figure: `id`, `value` (the median of `repeats` runs after one to warm up), `low` and `high` (of
+    the runs), `unit`, `bar` (the most that we promise on two idle cores) and `holds`; and one for each peer of the
+    quantizer, which runs in turn with it: `value` (ours), `peer` (its name, version and median) and `ratio` (its time
+    over ours). A peer that is not installed has ratio None.
 
     Figures: quantizing 4096x4096 bfloat16, on all threads and on one; the six leaderboard references together (quantize
     A, then exact product, certificate and bound), in seconds; the peak of memory in MB per MB of input for both,
     outputs included.
     """
     x = torch.randn(*QUANTIZE_SHAPE, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
-    ours = _median(lambda: quantize(x), repeats) * 1e3
-    rows = [_figure("quantize 4096x4096 bf16", ours, "ms", _QUANTIZE_BAR_MS)]
-    for name, prepare in (("torchao", _torchao), ("ml_dtypes", _ml_dtypes)):
-        rows.append(_peer_row(name, prepare, x, ours, repeats))
+    prepared = {
+        name: _prepared(name, prepare, x) for name, prepare in (("torchao", _torchao), ("ml_dtypes", _ml_dtypes))
+    }
+    calls = {"ours": lambda: quantize(x)} | {name: call for name, call in prepared.items() if call is not None}
+    seconds = _in_turn(calls, repeats)
+    rows = [_figure("quantize 4096x4096 bf16", seconds["ours"], 1e3, "ms", _QUANTIZE_BAR_MS)]
+    rows += [_peer_row(name, seconds["ours"], seconds.get(name)) for name in prepared]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        alone = _median(lambda: quantize(x), repeats) * 1e3
+        alone = _in_turn({"ours": calls["ours"]}, repeats)["ours"]
     finally:
         torch.set_num_threads(threads)
-    rows.append(_figure("quantize 4096x4096 bf16, one thread", alone, "ms", None))
+    rows.append(_figure("quantize 4096x4096 bf16, one thread", alone, 1e3, "ms", None))
     problems = [_problem(*shape) for shape in LEADERBOARD]
-    seconds = _median(lambda: [_reference(*problem) for problem in problems], repeats)
-    rows.append(_figure("six leaderboard references", seconds, "s", _LEADERBOARD_BAR_S))
-    rows.append(_figure("quantize, temporaries", _peak(lambda: quantize(x)) / x.nbytes, "MB/MB", _TEMPORARIES_BAR))
-    worst = max(_peak(partial(_reference, *problem)) / _bytes(*problem) for problem in problems)
-    rows.append(_figure("leaderboard reference, temporaries", worst, "MB/MB", _TEMPORARIES_BAR))
+    whole = _in_turn({"all": lambda: [_reference(*problem) for problem in problems]}, repeats)["all"]
+    rows.append(_figure("six leaderboard references", whole, 1.0, "s", _LEADERBOARD_BAR_S))
+    temporaries = [_peak(lambda: quantize(x)) / x.nbytes]
+    rows.append(_figure("quantize, temporaries", temporaries, 1.0, "MB/MB", _TEMPORARIES_BAR))
+    worst = [max(_peak(partial(_reference, *problem)) / _bytes(*problem) for problem in problems)]
+    rows.append(_figure("leaderboard reference, temporaries", worst, 1.0, "MB/MB", _TEMPORARIES_BAR))
     return rows
 
 
-def _figure(name: str, value: float, unit: str, bar: float | None) -> dict[str, Any]:
-    row = {"id": name, "value": value, "unit": unit}
+def _figure(name: str, runs: list[float], scale: float, unit: str, bar: float | None) -> dict[str, Any]:
+    value = statistics.median(runs) * scale
+    row = {"id": name, "value": value, "unit": unit, "repeats": len(runs)}
+    if len(runs) > 1:
+        row |= {"low": min(runs) * scale, "high": max(runs) * scale}
     return row if bar is None else row | {"bar": bar, "holds": value <= bar}
 
 
-def _peer_row(
-    name: str, prepare: Callable[[torch.Tensor], Callable[[], object]], x: torch.Tensor, ours: float, repeats: int
-) -> dict[str, Any]:
-    row = {"id": f"quantize 4096x4096 bf16, beside {name}", "value": ours, "unit": "ms"}
+def _prepared(
+    name: str, prepare: Callable[[torch.Tensor], Callable[[], object]], x: torch.Tensor
+) -> Callable[[], object] | None:
+    """The peer's call, or None where it is not installed."""
     try:
-        installed = version(name)
+        version(name)
         with warnings.catch_warnings(), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
-            call = prepare(x)
+            return prepare(x)
     except (PackageNotFoundError, ImportError):
+        return None
+
+
+def _peer_row(name: str, ours: list[float], theirs: list[float] | None) -> dict[str, Any]:
+    row = _figure(f"quantize 4096x4096 bf16, beside {name}", ours, 1e3, "ms", None)
+    if theirs is None:
         return row | {"peer": f"{name}: not installed", "ratio": None}
-    theirs = _median(call, repeats) * 1e3
-    return row | {"peer": f"{name} {installed}: {theirs:.0f} ms", "ratio": theirs / ours}
+    median = statistics.median(theirs)
+    return row | {"peer": f"{name} {version(name)}: {median * 1e3:.0f} ms", "ratio": median / statistics.median(ours)}
 
 
 def _torchao(x: torch.Tensor) -> Callable[[], object]:
@@ -128,14 +142,17 @@ def _bytes(a: torch.Tensor, weights: Quantized) -> int:
     return a.nbytes + weights.packed.nbytes + weights.scales.nbytes
 
 
-def _median(call: Callable[[], object], repeats: int) -> float:
-    call()
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
+def _in_turn(calls: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of every call, once to warm up and then all in turn, so that a drifting machine is fair to all."""
+    for call in calls.values():
         call()
-        seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds)
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeats):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - started)
+    return seconds
 
 
 def _peak(call: Callable[[], object]) -> int:

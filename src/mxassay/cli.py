@@ -89,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--database", metavar="PLACE", help="with --profile: failing examples, a folder or redis://HOST/DB"
     )
+    check.add_argument("--report", metavar="FILE.html", help="also write the run, and why it fails, as one page")
     check.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     _add_history(check)
     check.set_defaults(run="mxassay.commands.check")
@@ -160,6 +161,7 @@ def parser() -> argparse.ArgumentParser:
     faults.add_argument("--seed", type=int, default=0, help="of Hypothesis (default: 0)")
     faults.add_argument("--cache", metavar="DIR", help="where results are kept (default: the user's cache folder)")
     faults.add_argument("--fresh", action="store_true", help="run again what is kept")
+    faults.add_argument("--record", metavar="FILE", help="put the scores of all shipped faults into this record")
     faults.add_argument("--list", action="store_true", help="show the faults and run nothing")
     faults.add_argument("--json", action="store_true", help="print one JSON document instead of the matrix")
     faults.set_defaults(run="mxassay.commands.faults")
@@ -193,7 +195,19 @@ def parser() -> argparse.ArgumentParser:
     history.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     history.set_defaults(run="mxassay.commands.history")
 
-    bench = commands.add_parser("bench", help="time the reference against its peers, in one run")
+    bench = commands.add_parser("bench", help="measure every figure that we promise, beside its bar and its peer")
+    bench.add_argument(
+        "groups", nargs="*", metavar="GROUP", help="reference, gfx950, emulator, suite, cli, gpu (default: all)"
+    )
+    bench.add_argument("--repeats", type=_positive, default=5, help="of every measurement, in turn (default: 5)")
+    bench.add_argument("--seed-kernel", metavar="FILE", help="a contest entry to set beside our kernels; runs it")
+    bench.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout whose prebuilt kernels to set beside")
+    bench.add_argument("--details", action="store_true", help="also print what was counted, and what the model assumes")
+    bench.add_argument("--record", metavar="FILE", help="also write the document here")
+    bench.add_argument("--last", action="store_true", help="print the record that came with this version")
+    bench.add_argument("--tune", type=_shape, metavar="M,N,K", help="search the plans of a shape instead")
+    bench.add_argument("--device", default="auto", help="with --tune: mi355x times, emulated models (default: auto)")
+    bench.add_argument("--candidates", type=_positive, default=24, help="with --tune: plans to try (default: 24)")
     bench.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     bench.set_defaults(run="mxassay.commands.bench")
     return top

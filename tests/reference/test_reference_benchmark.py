@@ -25,8 +25,17 @@ def test_torchao_is_asked_for_the_same_bytes():
 
 
 def test_an_absent_peer_is_reported():
-    row = benchmark._peer_row("no-such-peer", benchmark._torchao, X, 1.0, 1)
+    call = benchmark._prepared("no-such-peer", benchmark._torchao, X)
+    row = benchmark._peer_row("no-such-peer", [1.0], call and [1.0])
     assert (row["peer"], row["ratio"]) == ("no-such-peer: not installed", None)
+
+
+def test_calls_are_timed_in_turn():
+    order = []
+    calls = {name: lambda name=name: order.append(name) for name in "ab"}
+    seconds = benchmark._in_turn(calls, 2)
+    assert order == list("ababab")
+    assert [len(seconds[name]) for name in "ab"] == [2, 2]
 
 
 def test_the_peak_counts_what_is_held_at_once():
