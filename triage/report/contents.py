@@ -57,8 +57,8 @@ def document(diagnosis: Diagnosis | None, compared: "Compared | None" = None, re
         smallest_case(failure, shrunk, small),
         rules(diagnosis),
         wrong_outputs(diagnosis, came, small),
-        xray_table(diagnosis.xray),
-        blamed(diagnosis.blame),
+        xray_table(diagnosis.xray, bool(diagnosis.notes)),
+        blamed(diagnosis.blame, bool(diagnosis.notes)),
     ]
     if compared is not None:
         chapters += [cases(compared), instructions(compared)]
@@ -66,7 +66,7 @@ def document(diagnosis: Diagnosis | None, compared: "Compared | None" = None, re
     return Document(
         verdict="ERROR" if failure.out is None else "FAIL",
         good=False,
-        kernel=f"{kernel_words(failure.subject)} on {device_words(failure.subject)}",
+        kernel=f"{kernel_words(failure.subject)} on {device_words(failure.subject.device)}",
         sentence=said,
         certainty=certainty,
         facts=facts,

@@ -18,6 +18,8 @@ from mxassay.triage.report.maps import maps, where_wrong
 from mxassay.triage.report.outputs import Outputs
 from mxassay.triage.report.words import count, sentence, shape_words
 
+_WHY = {True: "; the last chapter says why", False: ""}
+
 
 def rules(diagnosis: Diagnosis) -> Section:
     """The suspects and what they reproduce."""
@@ -75,11 +77,11 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part // whole} %" if part in (0, whole) else f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"
 
 
-def xray_table(xray: XRay | None) -> Section:
-    """The checkpoints in the data's order, the first divergence in full."""
+def xray_table(xray: XRay | None, explained: bool) -> Section:
+    """The checkpoints in the data's order, the first divergence in full. `explained`: the last chapter has notes."""
     title = "X-ray of the code object"
     if xray is None:
-        return Section("xray", title, (Paragraph("No x-ray was taken; the last chapter says why."),))
+        return Section("xray", title, (Paragraph(f"No x-ray was taken{_WHY[explained]}."),))
     first = xray.first_divergence
     parts: list[Part] = []
     if first is not None:
@@ -88,7 +90,7 @@ def xray_table(xray: XRay | None) -> Section:
         parts.append(Paragraph("Every value that was looked at is right: the fault shows nowhere before the output."))
     rows = tuple(_checkpoint(checkpoint, checkpoint is first) for checkpoint in xray.checkpoints)
     if rows:
-        headings = ("stage", "what was looked at", "wrong", "first wrong value", "made or used by")
+        headings = ("stage", "looked at", "wrong", "first wrong value", "made or used by")
         parts.append(Table(headings, rows, "Values on their way through the kernel, in the data's order", (2,)))
     parts += [Paragraph(sentence(note), soft=True) for note in xray.notes]
     return Section("xray", title, tuple(parts))
@@ -133,11 +135,11 @@ def _lane_place(x: Checkpoint) -> Words:
     return (", ".join(words), *place)
 
 
-def blamed(blame: Blame | None) -> Section:
-    """Source or compiler."""
+def blamed(blame: Blame | None, explained: bool) -> Section:
+    """Source or compiler. `explained` as in `xray_table`."""
     title = "Source or compiler"
     if blame is None:
-        return Section("blame", title, (Paragraph("Not asked; the last chapter says why."),))
+        return Section("blame", title, (Paragraph(f"Not asked{_WHY[explained]}."),))
     rows: list[tuple[str, Words]] = [("culprit", blame.culprit)]
     if blame.compiler_stage:
         rows.append(("first stage that differs", Code(blame.compiler_stage)))

@@ -36,6 +36,8 @@ def page(document: Document) -> str:
     style = files("mxassay.triage.report").joinpath("page.css").read_text(encoding="utf-8")
     chapters = "".join(f'<li><a href="#{s.anchor}">{_text(s.title)}</a></li>' for s in document.sections)
     certainty = f'<p class="certainty">{_text(document.certainty)}</p>' if document.certainty else ""
+    facts = "".join(_fact(name, words) for name, words in document.facts)
+    facts = f'<dl class="lead">{facts}</dl>' if facts else ""
     title = _text(f"{document.verdict}: {document.sentence}")
     return f"""<!doctype html>
 <html lang="en">
@@ -56,7 +58,7 @@ def page(document: Document) -> str:
 <span>{_text(document.kernel)}</span></p>
 <h1>{_text(document.sentence)}</h1>
 {certainty}
-<dl class="lead">{"".join(_fact(name, words) for name, words in document.facts)}</dl>
+{facts}
 <nav aria-label="Chapters"><ul>{chapters}</ul></nav>
 </header>
 <main>
@@ -129,10 +131,15 @@ def _row(table: Table, row: Row, marked: bool) -> str:
         cells = f'<td role="cell" colspan="{len(row.cells)}">{_words(row.cells[0])}</td>'
     else:
         cells = "".join(
-            f'<td role="cell" data-label="{_text(table.headings[i])}"{_numeric(table, i)}>{_words(words)}</td>'
+            f'<td role="cell" data-label="{_text(table.headings[i])}"{_numeric(table, i)}>{_cell(words)}</td>'
             for i, words in enumerate(row.cells)
         )
     return f'<tr role="row" class="{row.mark.name.lower()}">{mark}{cells}</tr>'
+
+
+def _cell(words: Words) -> str:
+    """One box, so that a phone can put it beside its heading; nothing at all where there is nothing to say."""
+    return f"<span>{_words(words)}</span>" if plain(words) else ""
 
 
 def _numeric(table: Table, column: int) -> str:

@@ -78,9 +78,9 @@ def kernel_words(subject: Subject) -> str:
     return subject.spec or "mxassay.optimized"
 
 
-def device_words(subject: Subject) -> str:
-    """The device in plain language."""
-    return _DEVICES.get(subject.device, subject.device)
+def device_words(device: str) -> str:
+    """A device of the command line in plain language."""
+    return _DEVICES.get(device, device)
 
 
 _DEVICES = {

@@ -5,6 +5,7 @@ import contextlib
 import shlex
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -42,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, recorder: Recorder) -> int:
+    page = _page(options)
     chosen = device(options.device)
     started = time.perf_counter()
     with chosen.open():
@@ -86,6 +88,10 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
     seconds = time.perf_counter() - started
     verdicts = [record.verdict for record in records]
     verdict = worst([*verdicts, suite_verdict(properties)] if properties else verdicts)
+    if page is not None:
+        from mxassay.run_report import write
+
+        write(page, records, properties)
     if options.json:
         extra: dict[str, Any] = {"cases": [record.as_json() for record in records]}
         if properties:
@@ -97,7 +103,19 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
         if properties:
             print_properties(console, properties)
         print_check(console, records, seconds)
+    if page is not None:
+        print(f"mxassay: report in {page}", file=sys.stderr)
     return exit_code(verdict)
+
+
+def _page(options: argparse.Namespace) -> Path | None:
+    """Where the report goes; made sure of before anything runs."""
+    if options.report is None:
+        return None
+    place = Path(options.report)
+    if place.is_dir() or not place.absolute().parent.is_dir():
+        raise ContractError(f"--report must be a file in a folder that exists, not {options.report}")
+    return place
 
 
 def _counted(kernel: Kernel, case: Case, device: Device) -> tuple[CaseRecord, dict[str, int]]:
