@@ -33,6 +33,11 @@ class Rule:
     after_read: bool = False
     disputed: str = ""
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether the consumer does nothing to the register but read it: what it reads too early is wrong, no more."""
+        return " reads " in f" {self.consumer} " and "writes" not in self.consumer
+
 
 def _matrix_role(kind: str, passes: int) -> Callable[[Footprint], Registers]:
     return lambda f: f.vector_writes if f.matrix and (f.matrix.kind, f.matrix.passes) == (kind, passes) else NOTHING

@@ -72,6 +72,9 @@ def fused_gemm_kernel(
         w_tile += first_k_wide // 2
         ws_tile += first_k_wide // 32
 
+    # In 64 bits: a transposed A of more than 2^31 / TILE_K rows has columns that far apart.
+    a_step = tl.full((), TILE_K, tl.int64) * stride_a_k
+
     accumulator = tl.zeros((TILE_M, TILE_N), dtype=tl.float32)
     # A constant count, also for a split that K ends in: what lies beyond K is masked to zero products.
     for step in range(SPAN // TILE_K):
@@ -108,7 +111,7 @@ def fused_gemm_kernel(
             )
             w_tile += TILE_K // 2
             ws_tile += TILE_K // 32
-        a_tile += TILE_K * stride_a_k
+        a_tile += a_step
         packed, scales = quantize_tile(a, TILE_M, TILE_K, USE_ASM)
         accumulator = tl.dot_scaled(packed, scales, "e2m1", w.trans(1, 0), ws, "e2m1", accumulator)
 

@@ -215,6 +215,14 @@ CATALOGUE: dict[str, Property] = {
             "mxassay.gfx950.checks",
             ("emulated", "same-process"),
         ),
+        Property(
+            "wait-states",
+            "gemm",
+            "The launched machine code keeps every wait state that neither the hardware nor the compiler guarantees "
+            "around inline assembly.",
+            "LLVM GCNHazardRecognizer.cpp; AMD CDNA3 ISA, 4.5 and 7.6",
+            ("emulated", "same-process"),
+        ),
         # invariance
         Property("permuted-rows", "invariance", "Permuting rows of A permutes rows of the output.", "algebra"),
         Property("permuted-columns", "invariance", "Permuting rows of W permutes columns of the output.", "algebra"),
@@ -357,6 +365,59 @@ CATALOGUE: dict[str, Property] = {
             "contracts",
             "A plan outside the declared ranges is refused by the name of its field.",
             "contract of mxassay.optimized.Plan",
+            ("own",),
+        ),
+        Property(
+            "plans-of-shapes",
+            "contracts",
+            "Every legal shape has a legal plan of no more splits than K has steps, and a shape of the table has the "
+            "table's.",
+            "contract of mxassay.optimized.plan_for",
+            ("own",),
+        ),
+        # memory
+        Property(
+            "within-buffers",
+            "memory",
+            "No load and no store reaches a byte that is no element of an argument, whether or not its value is used.",
+            "over-reads along K, N and M, which fault on a card when the page behind is not mapped",
+            ("emulated", "same-process"),
+        ),
+        Property(
+            "wide-offsets",
+            "memory",
+            "Rows, columns and partials that lie more than 2^31 elements apart are read and written where they lie.",
+            "32-bit offsets that wrap",
+            ("own",),
+        ),
+        # results
+        Property(
+            "results-apart",
+            "results",
+            "What a call returned shares no memory with what later calls return, and later calls leave it alone.",
+            "stale and aliased buffers",
+            ("same-process",),
+        ),
+        Property(
+            "partials-apart",
+            "results",
+            "Partials of two calls share no memory, even if the calls share a workspace and a shape.",
+            "stale and aliased buffers, two streams",
+            ("own",),
+        ),
+        Property(
+            "writes-noted",
+            "results",
+            "A call counts as a write to the tensor given as out, for torch's version counter, and to no other.",
+            _CONTRACT,
+            ("own",),
+        ),
+        Property(
+            "kept-weights",
+            "results",
+            "A workspace uses prepared weights again for equal bytes, wherever they lie, and for no others, and none "
+            "after clear().",
+            "contract of mxassay.optimized.Workspace",
             ("own",),
         ),
         # determinism

@@ -177,7 +177,7 @@ class KernelUnderTest(ReadsWell):
         call = _call_words(self, operands, launch, placement)
         try:
             with allocations if guarded else nullcontext():
-                out = self._called(arguments, launch)
+                out = self.call(arguments, launch)
                 if out.is_cuda:
                     torch.cuda.synchronize()
         except (ContractError, UnsupportedError) as error:
@@ -195,7 +195,8 @@ class KernelUnderTest(ReadsWell):
     def __repr__(self) -> str:
         return f"<{self.kernel.name} on {self.device}>"
 
-    def _called(self, x: GemmArguments, launch: Launch) -> torch.Tensor:
+    def call(self, x: GemmArguments, launch: Launch) -> torch.Tensor:
+        """Call the kernel on tensors as they are, and return what it returns."""
         if self.own:
             return ENTRIES[launch.entry](x, launch.plan)
         return self.kernel.call(x, launch.plan).out

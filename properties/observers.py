@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from mxassay.gfx950.codeobject import CodeObject, KernelCode
     from mxassay.gfx950.instruction import Instruction, Operand
     from mxassay.gfx950.observe import Access, Launch, Observer
     from mxassay.gfx950.wave import Cohort
@@ -94,6 +95,16 @@ def _words(cohort: "Cohort", operand: "Operand", count: int) -> NDArray[np.uint3
     """uint32 (count, waves, 64) of a register operand."""
     file = {"v": cohort.v, "a": cohort.a}[operand.file]
     return file[operand.index : operand.index + count]
+
+
+class LaunchedCode(_Observer):
+    """The machine code of every kernel that was launched: `launched` holds (kernel, code object)."""
+
+    def __init__(self) -> None:
+        self.launched: dict[tuple[str, bytes], tuple[KernelCode, CodeObject]] = {}
+
+    def begin(self, launch: "Launch") -> None:
+        self.launched[launch.code.name, launch.code.text] = (launch.code, launch.code_object)
 
 
 class StoreCounts(_Observer):

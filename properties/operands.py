@@ -6,6 +6,7 @@ from functools import cached_property
 import torch
 
 from mxassay.kernels import Shape
+from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
 from mxassay.properties.reading import ReadsWell
 from mxassay.reference import DIALECTS, Expectation, Quantized, expectation, quantize
 
@@ -42,6 +43,11 @@ class Operands(ReadsWell):
     def expectation(self) -> Expectation:
         """What must come out."""
         return expectation(*self.quantized, self.codes, self.scales)
+
+    def stored(self, device: str, fill: int = 0xFF) -> tuple[torch.Tensor, torch.Tensor]:
+        """W as the kernel reads it, on the device: preshuffled codes, and shuffled scales padded with `fill`."""
+        scales = SCALE_SHUFFLE.apply(self.scales, fill=fill)
+        return WEIGHT_PRESHUFFLE.apply(self.codes).to(device), scales.to(device)
 
     def rows(self, index: torch.Tensor) -> "Operands":
         """With these rows of A alone, in this order."""

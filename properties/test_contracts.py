@@ -1,17 +1,17 @@
 """Contracts: one thing made illegal in an otherwise legal call, refused by the name of what is wrong."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mxassay.errors import ContractError
-from mxassay.properties.checks import assert_refused
+from mxassay.properties.checks import assert_refused, violation
 from mxassay.properties.claims import claim
 from mxassay.properties.kernel import KernelUnderTest
+from mxassay.properties.strategies.shapes import COLUMNS, DEPTHS, ROWS
 
 Arguments = dict[str, Any]
 
@@ -52,6 +52,14 @@ ILLEGAL: dict[str, tuple[str, Callable[[Any], Any]]] = {
         "b_preshuffled must be contiguous",
         lambda x: {**x, "b_preshuffled": torch.cat([x["b_preshuffled"]] * 2, dim=1)[:, :160]},
     ),
+    "weights e4m3": (
+        "b_preshuffled.dtype",
+        lambda x: {**x, "b_preshuffled": x["b_preshuffled"].view(torch.float8_e4m3fn)},
+    ),
+    "scales e4m3": (
+        "b_scales_shuffled.dtype",
+        lambda x: {**x, "b_scales_shuffled": x["b_scales_shuffled"].view(torch.float8_e4m3fn)},
+    ),
     "scales float32": ("b_scales_shuffled.dtype", lambda x: {**x, "b_scales_shuffled": x["b_scales_shuffled"].float()}),
     "scales not padded along N": (
         "b_scales_shuffled.shape",
@@ -68,6 +76,7 @@ ILLEGAL: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "scales transposed": ("b_scales_shuffled.shape", lambda x: {**x, "b_scales_shuffled": x["b_scales_shuffled"].t()}),
     "out float32": ("out.dtype", lambda x: {**x, "out": x["out"].float()}),
     "out of another shape": ("out.shape", lambda x: {**x, "out": x["out"][:2]}),
+    "out of the transposed shape": ("out.shape", lambda x: {**x, "out": x["out"].view(48, 3)}),
     "out transposed": ("out must have unit column stride", lambda x: {**x, "out": x["out"].t().contiguous().t()}),
     "out with rows that overlap": (
         "out must have unit column stride",
@@ -96,6 +105,42 @@ def test_illegal_calls_are_refused(mx_kernel: KernelUnderTest, name: str) -> Non
     assert_refused(lambda: matmul(**change(arguments)), ContractError, words, case=name)
 
 
+def illegal_elsewhere(device: str) -> dict[str, tuple[str, Callable[[], object]]]:
+    """Calls of the other entry points that must be refused: words of the refusal, and the call."""
+    from mxassay.optimized import custom_kernel, matmul_prepared, prepare, quantize, reduce_partials
+
+    x = legal(device)
+    a, b, scales = x["a"], x["b_preshuffled"], x["b_scales_shuffled"]
+    weights, parts = prepare(b, scales), torch.zeros(2, 3, 48, device=device)
+    return {
+        "matmul_prepared: a smaller K": ("a.shape[1] (K)", lambda: matmul_prepared(a[:, :256], weights)),
+        "matmul_prepared: a larger K": ("a.shape[1] (K)", lambda: matmul_prepared(torch.cat((a, a), 1), weights)),
+        "matmul_prepared: a float16": ("a.dtype", lambda: matmul_prepared(a.half(), weights)),
+        "matmul_prepared: a of 288 columns": ("a.shape[1] (K)", lambda: matmul_prepared(a[:, :288], weights)),
+        "matmul_prepared: weights a tensor": ("weights must be PreparedWeights", lambda: matmul_prepared(a, b)),  # type: ignore[arg-type]
+        "matmul_prepared: out inside a": ("share memory", lambda: matmul_prepared(a, weights, out=a[:, :48])),
+        "prepare: scales not padded": ("b_scales_shuffled.shape", lambda: prepare(b, scales[:48])),
+        "prepare: weights a view": ("must be contiguous", lambda: prepare(torch.cat((b, b), 1)[:, :160], scales)),
+        "custom_kernel: four tensors": ("the five-tuple", lambda: custom_kernel((a, b, b, scales))),  # type: ignore[arg-type]
+        "custom_kernel: a float16": ("a.dtype", lambda: custom_kernel((a.half(), a, b, b, scales))),
+        "quantize: float16": ("x.dtype", lambda: quantize(a.half())),
+        "quantize: 48 columns": ("x.shape[1] (K)", lambda: quantize(a[:, :48])),
+        "quantize: a gradient": ("x must not require a gradient", lambda: quantize(a.clone().requires_grad_())),
+        "reduce_partials: bfloat16": ("partials must be float32", lambda: reduce_partials(parts.bfloat16())),
+        "reduce_partials: two dimensions": ("partials must be float32", lambda: reduce_partials(parts[0])),
+        "reduce_partials: no split": ("a split and a column", lambda: reduce_partials(parts[:0])),
+        "reduce_partials: every other column": ("unit stride", lambda: reduce_partials(parts[:, :, ::2])),
+        "reduce_partials: a gradient": ("a gradient", lambda: reduce_partials(parts.clone().requires_grad_())),
+        "reduce_partials: out transposed": ("out.shape", lambda: reduce_partials(parts, out=x["out"].view(48, 3))),
+    }
+
+
+@claim("illegal-calls")
+def test_every_entry_point_refuses_what_is_illegal(mx_kernel: KernelUnderTest) -> None:
+    for name, (words, call) in illegal_elsewhere(mx_kernel.tensors_on).items():
+        assert_refused(call, ContractError, words, case=name)
+
+
 # Out of range by one step, and values that are no power of two.
 _TILES = {
     "tile_m": (0, -1, 3, 512),
@@ -110,11 +155,40 @@ WRONG_FIELDS = [
 ]
 
 
-@claim("illegal-plans", examples=4)
-@given(field=st.sampled_from(WRONG_FIELDS), tile_m=st.sampled_from((1, 16, 64)))
-def test_illegal_plans_are_refused(mx_kernel: KernelUnderTest, field: tuple[str, Any], tile_m: int) -> None:
+# Each field in its range, and together more than Triton compiles to a scaled MFMA, or than registers and LDS hold.
+_TOGETHER: tuple[tuple[str, dict[str, int]], ...] = (
+    ("tile_k", {"tile_k": 64}),
+    ("tile_m", {"tile_m": 256, "tile_n": 256, "tile_k": 128}),
+    ("tile_m", {"tile_m": 256, "tile_n": 16, "tile_k": 256}),
+    ("tile_n", {"tile_m": 1, "tile_n": 256, "tile_k": 1024}),
+)
+
+
+@claim("illegal-plans")
+@pytest.mark.parametrize("tile_m", [1, 16, 64])
+def test_illegal_plans_are_refused(mx_kernel: KernelUnderTest, tile_m: int) -> None:
     from mxassay.optimized import Plan
 
-    name, value = field
-    fields = {"tile_m": tile_m, "tile_n": 64, "tile_k": 256, name: value}
-    assert_refused(lambda: Plan(**fields), ContractError, f"Plan.{name}", case=f"{name}={value!r}")
+    legal_fields: dict[str, Any] = {"tile_m": tile_m, "tile_n": 64, "tile_k": 256}
+    Plan(**legal_fields)
+    wrong = [(name, {name: value}) for name, value in WRONG_FIELDS]
+    for name, fields in (*wrong, *_TOGETHER):
+        assert_refused(lambda: Plan(**legal_fields | fields), ContractError, f"Plan.{name}", case=f"{fields}")  # noqa: B023
+
+
+@claim("plans-of-shapes")
+def test_every_shape_has_its_plan(mx_kernel: KernelUnderTest) -> None:
+    from mxassay.optimized import Plan, plan_for, reconcile
+    from mxassay.optimized.plans import _TABLE
+
+    for m, n, k in product((0, *ROWS, 255, 256, 257, 4096, 65537), (*COLUMNS, 4096, 1 << 18), (*DEPTHS, 7168, 1 << 17)):
+        found = plan_for(m, n, k)
+        if not isinstance(found, Plan) or not 1 <= found.splits <= max(k // 128, 1):
+            raise violation(f"the plan must be legal, with splits of a step at least, not {found}", case=f"{m},{n},{k}")
+        tiles = -(-m // found.tile_m) * -(-n // found.tile_n) * reconcile(k, found.tile_k, found.splits).count
+        if tiles >= 2**31:
+            raise violation(f"the plan must need fewer than 2^31 workgroups, not {tiles}", case=f"{m},{n},{k}")
+    for shape, kept in _TABLE.items():
+        if plan_for(*shape) != kept:
+            words = f"the table's plan must be {kept.words}, not {plan_for(*shape).words}"
+            raise violation(words, case=f"M,N,K = {shape}")

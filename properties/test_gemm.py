@@ -7,17 +7,19 @@ from mxassay.properties.checks import assert_product, assert_relation, violation
 from mxassay.properties.claims import claim
 from mxassay.properties.entries import ENTRIES
 from mxassay.properties.kernel import KernelUnderTest, Launch, Placement
-from mxassay.properties.observers import StoreCounts, watched
+from mxassay.properties.observers import LaunchedCode, StoreCounts, watched
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies import (
     block_matrices,
     certified_operands,
+    every_launch,
     launches,
     placements,
     ramped_operands,
     sharp_blocks,
     wide_operands,
 )
+from mxassay.properties.strategies.matrices import ramped
 
 
 @claim("gemm-certified", examples=1.5)
@@ -98,3 +100,28 @@ def test_the_running_kernel_is_clean(mx_kernel: KernelUnderTest, operands: Opera
         outcome = mx_kernel.run(operands, launch, guarded=False)
     if checks.findings:
         raise violation(f"{len(checks.findings)} findings; first: {checks.findings[0].text()}", case=outcome.words)
+
+
+@claim("wait-states")
+def test_the_machine_code_waits_long_enough(mx_kernel: KernelUnderTest) -> None:
+    from mxassay.gfx950.hazards import hazards_of
+    from mxassay.gfx950.liveness import unread_results
+
+    code = LaunchedCode()
+    for shape in ((3, 48, 320), (64, 64, 512)):
+        operands = ramped(mx_kernel.contract.fitted(shape), 0)
+        for launch in every_launch(mx_kernel):
+            with watched(code):
+                mx_kernel.run(operands, launch)
+    if mx_kernel.own:
+        from mxassay.optimized import quantize
+
+        with watched(code):
+            quantize(operands.a)
+    for kernel, code_object in code.launched.values():
+        # Inline assembly converts four pairs at a time. Where there are fewer, the others are whatever their registers
+        # hold, such as a product on its way; nobody reads what they become.
+        unread = unread_results(kernel)
+        found = [one for one in hazards_of(kernel, code_object) if not (one.pc in unread and one.rule.only_reads)]
+        if found:
+            raise violation(f"{kernel.name} has {len(found)} pairs too close; first: {found[0]}")

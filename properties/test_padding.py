@@ -1,15 +1,18 @@
 """Padding, surroundings, strides: what lies beside the data has no influence."""
 
+from collections.abc import Callable
+
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mxassay.properties.checks import assert_product, assert_relation
+from mxassay.properties.checks import assert_product, assert_relation, assert_same_bits
 from mxassay.properties.claims import claim
 from mxassay.properties.kernel import VIEWS, KernelUnderTest, Launch, Placement
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies import certified_operands, launches, wide_operands
 from mxassay.properties.strategies.buffers import FILLS
+from mxassay.properties.strategies.matrices import ramped
 
 
 @claim("padding-bytes", examples=0.4)
@@ -40,6 +43,25 @@ def test_strides_change_no_bit(
     other = mx_kernel.run(operands, launch, Placement(view=view))
     assert_product(other)
     assert_relation(f"A lies in memory otherwise: {view}", other.out, first.out, other, first)
+
+
+@claim("views")
+def test_a_lazy_negation_is_read_with_its_sign(mx_kernel: KernelUnderTest) -> None:
+    """torch negates the imaginary part of a conjugate lazily: a view whose bytes have the other sign."""
+    from mxassay.optimized import matmul, matmul_prepared, prepare, quantize, reduce_partials
+
+    device = mx_kernel.tensors_on
+    operands = ramped((3, 16, 320), 0)
+    a, parts = operands.a.to(device), torch.arange(96.0, device=device).reshape(2, 3, 16)
+    weights = operands.stored(device)
+    calls: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], torch.Tensor]] = {
+        "matmul": (lambda x: matmul(x, *weights), a),
+        "matmul_prepared": (lambda x: matmul_prepared(x, prepare(*weights)), a),
+        "quantize": (lambda x: quantize(x).packed, a),
+        "reduce_partials": (reduce_partials, parts),
+    }
+    for name, (call, x) in calls.items():
+        assert_same_bits(call(torch._neg_view(-x)), call(x), ("row", "column"), case=f"{name} of a lazy negation")
 
 
 def _rows_that_differ(kernel: KernelUnderTest) -> Operands:

@@ -13,9 +13,18 @@ from mxassay.properties.faults.tree import Tree
 _ALWAYS_OUT = ("properties/faults/", "src/mxassay/commands/", "README.md", "conftest.py", "pyproject.toml")
 # What a result of each kind does not depend on.
 _LEFT_OUT = {
-    "suite": (*_ALWAYS_OUT, "tests/"),
+    "suite": (*_ALWAYS_OUT, "tests/", "triage/", "src/mxassay/figures/", "gfx950/probe/", "gfx950/timing/"),
     "tests": ("properties/faults/",),
-    "gates": (*_ALWAYS_OUT, "tests/", "properties/", "src/", "triage/", "gfx950/probe/", "gfx950/checks/"),
+    "gates": (
+        *_ALWAYS_OUT,
+        "tests/",
+        "properties/",
+        "src/",
+        "triage/",
+        "gfx950/probe/",
+        "gfx950/checks/",
+        "gfx950/timing/",
+    ),
 }
 _PACKAGES = ("torch", "triton", "numpy", "hypothesis", "pytest")
 

@@ -5,13 +5,15 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mxassay.errors import MxassayError
 from mxassay.properties.faults.cache import Cache
 from mxassay.properties.faults.fault import Fault
+from mxassay.properties.faults.record import known_killers
 from mxassay.properties.faults.tree import Tree, snapshot
 from mxassay.properties.faults.trial import Setting, Trial, run_suite, run_usual, stop, try_fault
 from mxassay.properties.faults.usual import GATES
@@ -83,21 +85,24 @@ def run(
     """
     setting = Setting(profile, seed, caches / "triton", threads=max(1, (os.cpu_count() or 1) // jobs))
     found: dict[str, Trial] = {}
+    killers = known_killers()
     with tempfile.TemporaryDirectory(prefix="mxassay-faults-") as name:
         folder = Path(name).resolve()
         tree = snapshot(folder / "original")
         for fault in faults:
             tree.check_fits(fault)
         cache = Cache(caches / "results", tree, fresh=fresh)
-        limits = {
-            device: max(_LEAST_LIMIT, _PATIENCE * _control(device, tree, setting, cache, folder, told))
-            for device in sorted({fault.device for fault in faults})
-        }
+        limits: dict[str, dict[str, float]] = {}
+        for device in sorted({fault.device for fault in faults}):
+            for asked in dict.fromkeys(("quick", profile)):
+                seconds = _control(device, tree, replace(setting, profile=asked), cache, folder, told)
+                limits.setdefault(device, {})[asked] = max(_LEAST_LIMIT, _PATIENCE * seconds)
 
         def put_on_trial(fault: Fault) -> Trial:
             root = folder / fault.id
             try:
-                return try_fault(fault, lambda: tree.planted(fault, root), setting, cache, limits[fault.device])
+                plant = partial(tree.planted, fault, root)
+                return try_fault(fault, plant, setting, cache, limits[fault.device], killers.get(fault.id, ""))
             finally:
                 shutil.rmtree(root, ignore_errors=True)
 
@@ -120,8 +125,8 @@ def _control(device: str, tree: Tree, setting: Setting, cache: Cache, folder: Pa
     known = cache.recall("suite", None, **how)
     if known is not None:
         return float(known)
-    told(f"the unchanged copy on {device}", None)
-    control = tree.planted(None, folder / f"control-{device}")
+    told(f"the unchanged copy on {device}, {setting.profile}", None)
+    control = tree.planted(None, folder / f"control-{device}-{setting.profile}")
     suite = run_suite(control, device, setting, CONTROL_LIMIT[setting.profile])
     if suite.by is not None:
         raise MxassayError(

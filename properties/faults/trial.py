@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,29 +28,35 @@ _TESTS = {
     "properties": "properties",
 }
 
-# The chapters most likely to see a fault of a stage. They go first, which changes what is waited for, not what is seen.
+# The tests most likely to see a fault of a stage. They go first, which changes what is waited for, not what is seen.
+_TAILS = "test_memory.py::test_tails_reach_nothing_beside_the_arguments"
+_FAR = "test_memory.py::test_rows_that_lie_far_apart,test_memory.py::test_stages_whose_rows_lie_far_apart"
+_BLOCKS = "test_blocks.py::test_any_block,test_blocks"
+_PRODUCT = "test_gemm.py::test_certified_outputs_are_exact"
+_SPLITS = "test_split_k.py::test_partials_are_exact_and_add_up,test_split_k.py::test_each_k_is_counted_once"
 _FIRST = {
-    "activations": "test_fused_quantizer,test_padding",
-    "quantizer.scale": "test_blocks",
-    "quantizer.element": "test_blocks,test_fused_quantizer",
-    "pack": "test_blocks",
-    "weights.layout": "test_layouts,test_gemm",
-    "scales.layout": "test_layouts,test_gemm",
-    "k-loop": "test_gemm,test_split_k",
-    "accumulate": "test_gemm",
-    "store": "test_gemm,test_padding",
-    "split-k": "test_split_k",
-    "reduce": "test_split_k",
-    "plan": "test_split_k,test_state",
-    "launch": "test_gemm",
+    "activations": f"{_BLOCKS},{_TAILS},{_FAR},test_padding.py::test_strides_change_no_bit",
+    "quantizer.scale": _BLOCKS,
+    "quantizer.element": f"{_BLOCKS},test_gemm.py::test_the_machine_code_waits_long_enough,test_fused_quantizer",
+    "pack": _BLOCKS,
+    "weights.layout": f"test_layouts.py::test_the_weights_that_the_kernel_reads,{_TAILS},{_SPLITS},{_PRODUCT}",
+    "scales.layout": "test_layouts.py::test_the_scales_that_the_kernel_reads,test_special_values,"
+    f"test_gemm.py::test_every_scale_byte,test_padding.py::test_padding_bytes_change_no_bit,{_SPLITS},{_PRODUCT}",
+    "k-loop": f"{_SPLITS},{_TAILS},{_PRODUCT}",
+    "accumulate": f"{_PRODUCT},test_gemm",
+    "store": f"test_split_k.py::test_the_reduce_kernel,{_PRODUCT},{_BLOCKS},test_special_values,{_SPLITS},{_FAR}",
+    "split-k": f"test_split_k.py::test_every_k_lies_in_one_split,{_SPLITS},{_TAILS}",
+    "reduce": f"test_split_k.py::test_the_reduce_kernel,{_SPLITS},{_FAR},test_padding,{_PRODUCT}",
+    "plan": f"test_contracts.py::test_every_shape_has_its_plan,{_SPLITS}",
+    "launch": f"{_PRODUCT},{_BLOCKS}",
     "tile-map": "test_tile_map",
-    "workspace": "test_state",
-    "prepare": "test_gemm",
-    "contract": "test_contracts",
-    "layouts": "test_layouts",
-    "reference": "test_formats,test_blocks,test_gemm",
+    "workspace": "test_results,test_state",
+    "prepare": "test_results",
+    "contract": "test_contracts,test_padding",
+    "layouts": "test_layouts,test_formats",
+    "reference": f"test_formats,{_BLOCKS},test_gemm,test_special_values",
     "certificate": "test_gemm",
-    "checker": "test_gemm",
+    "checker": "test_gemm,test_determinism",
 }
 
 _running: set[subprocess.Popen[str]] = set()
@@ -81,8 +87,10 @@ class Death:
         by: the property, or the test where it claims none; None where all passed.
         how: failure, import, crash, timeout, or "".
         examples: of the test that failed, up to the first failing one.
-        seconds: of the run up to the failure, with the chapters first that suit the fault's stage.
+        seconds: of the run up to the failure, with the tests first that killed it last time or suit its stage.
         message: first words of the failure.
+        test: the test that failed, such as `test_gemm.py::test_signs`.
+        profile: the one whose examples killed it, where that is another than was asked for.
     """
 
     by: str | None
@@ -90,6 +98,8 @@ class Death:
     examples: int = 0
     seconds: float = 0.0
     message: str = ""
+    test: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,6 +143,8 @@ class Trial:
             "why": fault.why,
             "verdict": self.verdict,
             "killed_by": death.by,
+            "test": death.test,
+            "profile": death.profile,
             "how": death.how,
             "by": "suite" if self.suite.by else "tests" if death.by else None,
             "examples": death.examples,
@@ -144,10 +156,13 @@ class Trial:
         }
 
 
-def try_fault(fault: Fault, plant: Callable[[], Tree], setting: Setting, cache: Cache, limit: float) -> Trial:
+def try_fault(
+    fault: Fault, plant: Callable[[], Tree], setting: Setting, cache: Cache, limit: dict[str, float], first: str = ""
+) -> Trial:
     """Put `fault` on trial. `plant` makes a copy with the fault in it, and is called only if something is not kept.
 
-    A run longer than `limit` seconds counts as hanging.
+    The quick profile's examples come first in every profile, as in `mxassay check --profile`. A run longer than
+    `limit` seconds, by profile, counts as hanging. `first` names tests to begin with, with commas.
     """
     planted: list[Tree] = []
 
@@ -156,26 +171,41 @@ def try_fault(fault: Fault, plant: Callable[[], Tree], setting: Setting, cache: 
             planted.append(plant())
         return planted[0]
 
-    how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": fault.device}
-    suite = cache.recall("suite", fault, **how)
-    if suite is None:
-        suite = asdict(run_suite(tree(), fault.device, setting, limit, _FIRST[fault.stage]))
-        cache.keep("suite", fault, suite, **how)
+    suite = asdict(Death(None))
+    for profile in dict.fromkeys(("quick", setting.profile)):
+        if suite["by"] is None:
+            suite = _suite(fault, tree, replace(setting, profile=profile), cache, limit[profile], first)
+            suite["profile"] = profile if suite["by"] else ""
     tests = None
     if suite["by"] is None and fault.stage in _JUDGES:
         tests = cache.recall("tests", fault, device=fault.device)
         if tests is None:
-            tests = asdict(run_tests(fault, tree(), setting, limit))
+            tests = asdict(run_tests(fault, tree(), setting, limit[setting.profile]))
             cache.keep("tests", fault, tests, device=fault.device)
     gates = cache.recall("gates", fault, device=fault.device)
     if gates is None:
-        gates = run_usual(tree(), fault.device, setting, limit)
+        gates = run_usual(tree(), fault.device, setting, limit[setting.profile])
         cache.keep("gates", fault, gates, device=fault.device)
     return Trial(fault, Death(**suite), tests and Death(**tests), gates["passed"], gates["message"])
 
 
+def _suite(
+    fault: Fault, tree: Callable[[], Tree], setting: Setting, cache: Cache, limit: float, first: str
+) -> dict[str, Any]:
+    how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": fault.device}
+    known = cache.recall("suite", fault, **how)
+    if known is None:
+        order = ",".join(filter(None, (first, _FIRST[fault.stage])))
+        known = asdict(run_suite(tree(), fault.device, setting, limit, order))
+        cache.keep("suite", fault, known, **how)
+    return dict(known)
+
+
 def run_suite(tree: Tree, device: str, setting: Setting, limit: float, first: str = "") -> Death:
-    """The suite on the copy's own kernel, up to the first failure. `first`: chapters to begin with, with commas."""
+    """The suite on the copy's own kernel, up to the first failure.
+
+    `first`: tests and chapters to begin with, with commas.
+    """
     words = ["--pyargs", "mxassay.properties", "--mx-device", device, "--mx-profile", setting.profile]
     return _pytest(tree, [*words, f"--hypothesis-seed={setting.seed}"], setting, limit, {FIRST: first})
 
@@ -214,13 +244,14 @@ def _pytest(tree: Tree, words: list[str], setting: Setting, limit: float, extra:
     failed = next((r for r in records if r["event"] == "end" and r["outcome"] == "failed"), None)
     if failed is not None:
         how = "import" if failed["when"] == "collect" else "failure"
-        return Death(_words(failed), how, failed["examples"], seconds, failed["message"])
+        return Death(_words(failed), how, failed["examples"], seconds, failed["message"], _test(failed))
     running = records[-1] if records and records[-1]["event"] == "start" else None
     if code is None or code < 0:
         how = "timeout" if code is None else f"crash: {signal.Signals(-code).name}"
-        return Death(_words(running) if running else "session", how, 0, seconds, f"after {seconds:.0f} s")
+        test = _test(running) if running else ""
+        return Death(_words(running) if running else "session", how, 0, seconds, f"after {seconds:.0f} s", test)
     if running is not None:
-        return Death(_words(running), "crash", 0, seconds, f"the process ended with code {code}")
+        return Death(_words(running), "crash", 0, seconds, f"the process ended with code {code}", _test(running))
     if "Error" in stderr:  # a plugin or a conftest.py could not be imported
         return Death("session", "import", 0, seconds, stderr.strip().splitlines()[-1])
     raise MxassayError(f"pytest must run tests, not end with code {code}:\n{stdout[-2000:]}\n{stderr[-2000:]}")
@@ -229,6 +260,12 @@ def _pytest(tree: Tree, words: list[str], setting: Setting, limit: float, extra:
 def _words(record: dict[str, Any]) -> str:
     """The property's id, or the test's name from its folder on."""
     return str(record["property"] or str(record["test"]).removeprefix("properties/"))
+
+
+def _test(record: dict[str, Any]) -> str:
+    """The test's file and name, wherever pytest is rooted."""
+    file, colons, name = str(record["test"]).partition("::")
+    return Path(file).name + colons + name
 
 
 def _run(

@@ -21,7 +21,8 @@ JOURNAL = "MXASSAY_WITNESS"
 """The variable that names the file to write: one JSON object a line, `event` is `start` or `end`."""
 
 FIRST = "MXASSAY_FIRST"
-"""The variable that names the chapters to run first, with commas, such as `test_gemm`."""
+"""The variable that names what to run first, with commas: tests such as `test_gemm.py::test_signs`, then chapters such
+as `test_gemm`."""
 
 _PROFILE = "planted faults"
 
@@ -53,9 +54,14 @@ def pytest_pycollect_makemodule() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The chapters most likely to see the fault go first; the order of the others stays."""
+    """What is most likely to see the fault goes first; the order of the others stays."""
     first = os.environ.get(FIRST, "").split(",")
-    items.sort(key=lambda item: first.index(item.path.stem) if item.path.stem in first else len(first))
+
+    def place(item: pytest.Item) -> int:
+        names = (f"{item.path.name}::{item.name}", f"{item.path.name}::{item.name.split('[')[0]}", item.path.stem)
+        return min((first.index(name) for name in names if name in first), default=len(first))
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(wrapper=True)

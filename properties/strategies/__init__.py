@@ -10,7 +10,7 @@ from mxassay.properties.strategies.matrices import (
     wide_operands,
 )
 from mxassay.properties.strategies.permutations import permutations
-from mxassay.properties.strategies.plans import PLANS, launches, splits
+from mxassay.properties.strategies.plans import PLANS, every_launch, launches, splits
 from mxassay.properties.strategies.shapes import shapes
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "block_matrices",
     "blocks",
     "certified_operands",
+    "every_launch",
     "launches",
     "memory_layouts",
     "permutations",

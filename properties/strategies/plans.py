@@ -1,11 +1,12 @@
 """Launches: entry points and plans of our own kernel; nothing to choose for any other one."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import strategies as st
 
 from mxassay.properties.entries import ENTRIES
-from mxassay.properties.kernel import Launch, under_test
+from mxassay.properties.kernel import KernelUnderTest, Launch, under_test
 
 # A small lattice: each of its rows compiles anew for each kind of shape. It covers both ways to read scales, both
 # MFMAs, linear weights, tiles from one row up, bands, and splits with whole and with ragged spans.
@@ -28,6 +29,13 @@ def plan(index: int) -> Any:
     from mxassay.optimized import Plan
 
     return Plan(**PLANS[index])
+
+
+def every_launch(kernel: KernelUnderTest) -> Iterator[Launch]:
+    """One with its own plan, and of our own kernel one with each plan of PLANS: for tests that leave none out."""
+    yield Launch()
+    if kernel.own:
+        yield from (Launch(plan(index)) for index in range(len(PLANS)))
 
 
 @st.composite

@@ -5,7 +5,10 @@ import os
 from hypothesis import HealthCheck, settings
 
 PROFILES = {"quick": 25, "thorough": 250, "nightly": 2500}
-"""Examples by profile, for a property of average cost; `mxassay.properties.claims.claim` scales them."""
+"""Examples by profile, for a property of average cost; `mxassay.properties.claims.claim` scales them.
+
+`quick` draws the same ones each time, the others new ones: `mxassay check` and `mxassay faults` run quick's first.
+"""
 
 _registered: list[bool] = []
 _loaded: list[str] = []

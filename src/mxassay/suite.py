@@ -46,11 +46,18 @@ class PropertyRecord:
 def run_suite(profile: str, device: str, options: dict[str, str | None]) -> list[PropertyRecord]:
     """Run the suite and return a record for each property, in the catalogue's order.
 
-    profile: quick, thorough or nightly. device: the name of a device. options: of the pytest plugin without their
+    profile: quick, thorough or nightly; the others begin with quick, whose examples are fixed, so that they see what it
+    sees. device: the name of a device. options: of the pytest plugin without their
     `--mx-`; None leaves one out. With pytest-xdist, tests are dealt to as many processes as there are cores.
 
     Raises MxassayError where pytest itself fails; the message holds the end of its output.
     """
+    profiles = dict.fromkeys(("quick", profile))
+    return _by_property([test for each in profiles for test in _tests(each, device, options)])
+
+
+def _tests(profile: str, device: str, options: dict[str, str | None]) -> list[dict[str, Any]]:
+    """What became of each test in one profile."""
     with tempfile.TemporaryDirectory(prefix="mxassay-") as folder:
         verdicts, settings = Path(folder, "verdicts.json"), Path(folder, "pytest.ini")
         settings.write_text("[pytest]\naddopts = --import-mode=importlib\n")
@@ -79,7 +86,8 @@ def run_suite(profile: str, device: str, options: dict[str, str | None]) -> list
         )
         if done.returncode not in _RAN or not verdicts.exists():
             raise MxassayError(f"the suite must run, but pytest ended with {done.returncode}:\n{_end(done)}")
-        return _by_property(json.loads(verdicts.read_text()))
+        found: list[dict[str, Any]] = json.loads(verdicts.read_text())
+        return found
 
 
 def _end(done: "subprocess.CompletedProcess[str]") -> str:

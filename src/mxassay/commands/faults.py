@@ -30,6 +30,8 @@ def run(options: argparse.Namespace) -> int:
     """
     from mxassay.properties.faults import run as run_campaign
 
+    if options.record and (options.only or options.file):
+        raise ContractError("--record must come with all shipped faults, not with --only or --from")
     faults = _chosen(options)
     if options.list:
         return _list(faults, options)
@@ -61,6 +63,8 @@ def run(options: argparse.Namespace) -> int:
         )
     seconds = time.perf_counter() - started
     score = campaign.score()
+    if options.record:
+        _keep(Path(options.record), campaign, seconds)
     all_killed = score["killed"]["with_tests"] == score["faults"]
     verdict = Verdict.PASS if all_killed and not score["refuted"] else Verdict.FAIL
     if options.json:
@@ -74,6 +78,19 @@ def run(options: argparse.Namespace) -> int:
     else:
         print_matrix(Console(width=None if sys.stdout.isatty() else 170), campaign, seconds, verdict)
     return exit_code(verdict)
+
+
+def _keep(path: Path, campaign: "Campaign", seconds: float) -> None:
+    from mxassay.properties.faults.record import write
+
+    facts = {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "code": campaign.code,
+        "seconds": round(seconds),
+        "environment": environment(),
+        "score": campaign.score(),
+    }
+    write(path, campaign.profile, facts, [trial.as_json() for trial in campaign.trials])
 
 
 def default_cache() -> Path:
