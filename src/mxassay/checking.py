@@ -93,7 +93,7 @@ def _judge(record: CaseRecord, problem: Problem, out: "torch.Tensor") -> CaseRec
             record,
             verdict=Verdict.FAIL,
             bit_differences=differences,
-            first_wrong=_first_wrong(out, expectation, wrong),
+            first_wrong=wrong_element(out, expectation, wrong),
         )
     return record
 
@@ -111,7 +111,8 @@ def _unlike(out: Any, expected: "torch.Tensor") -> str | None:
     return None
 
 
-def _first_wrong(out: "torch.Tensor", expectation: Any, wrong: "torch.Tensor") -> WrongElement:
+def wrong_element(out: "torch.Tensor", expectation: Any, wrong: "torch.Tensor") -> WrongElement:
+    """The first output where `wrong`, bool (M, N), is set, beside what `expectation` demands."""
     i, j = (int(x) for x in wrong.nonzero()[0])
     return WrongElement(
         index=(i, j),

@@ -167,16 +167,27 @@ def parser() -> argparse.ArgumentParser:
     faults.set_defaults(run="mxassay.commands.faults")
 
     triage = commands.add_parser(
-        "triage", help="from a failure to its cause: of a case file, or of a change between two versions"
+        "triage", help="from a failure to its cause: of a case, of a kernel, or of a change between two versions"
     )
     triage.add_argument(
         "subject",
-        nargs="+",
-        metavar="CASE | BASE CANDIDATE",
-        help="a case file; or two git revisions, paths or .co files",
+        nargs="*",
+        metavar="CASE | KERNEL | BASE CANDIDATE",
+        help="a case file (.json), a kernel as in `mxassay check`, or two git revisions, paths or .co files; "
+        "our own kernel when left out",
     )
     _add_versions(triage)
+    triage.add_argument("--report", metavar="FILE", help="also write one self-contained HTML page")
+    triage.add_argument("--save", metavar="FILE", help="also write the smallest failing case (.json)")
+    triage.add_argument("--script", metavar="FILE", help="also write it as a Python script that stands alone")
     triage.set_defaults(run="mxassay.commands.triage")
+
+    replay = commands.add_parser("replay", help="run a case file again, here")
+    replay.add_argument("case", metavar="CASE", help="a case file, from `mxassay check --save` or `mxassay triage`")
+    replay.add_argument("--device", default="auto", help="another device than the one it failed on")
+    replay.add_argument("--script", metavar="FILE", help="write the case as a Python script instead of running it")
+    replay.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
+    replay.set_defaults(run="mxassay.commands.replay")
 
     bisect = commands.add_parser("bisect", help="find the commit that changed what a kernel computes")
     bisect.add_argument("--good", required=True, metavar="REV", help="a revision that is as it should be")

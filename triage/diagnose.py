@@ -1,0 +1,206 @@
+"""From a failing call to what is wrong: judges first, then the smallest case, suspects, stages, the x-ray."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from mxassay.triage.diagnosis import Blame, Diagnosis, Explanation, XRay
+from mxassay.triage.discriminating import tell_apart
+from mxassay.triage.exams import JUDGES, Seen, exams_for, look
+from mxassay.triage.failure import Failure
+from mxassay.triage.prior import likely
+from mxassay.triage.rerun import Run, fails, malformed
+from mxassay.triage.shrink import shrink
+from mxassay.triage.suspects import SUSPECTS, exact, explanations
+
+if TYPE_CHECKING:
+    from mxassay.properties.kernel import KernelUnderTest
+
+XRays = Callable[[Failure], XRay]
+Blames = Callable[[Failure], Blame]
+
+_JUDGE = "judge:"
+_Answer = TypeVar("_Answer")
+
+
+@dataclass
+class _Findings:
+    """What is known so far."""
+
+    failure: Failure
+    shrunk: Failure
+    notes: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    explanations: tuple[Explanation, ...] = ()
+    seen: Seen | None = None
+    xray: XRay | None = None
+    blame: Blame | None = None
+
+    @contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[step] = self.seconds.get(step, 0.0) + round(time.perf_counter() - started, 3)
+
+
+def diagnose(
+    failure: Failure,
+    run: Run,
+    *,
+    kernel: "KernelUnderTest | None" = None,
+    xray: XRays | None = None,
+    blame: Blames | None = None,
+    seconds: float = 10.0,
+) -> Diagnosis:
+    """Find out what is wrong.
+
+    Args:
+        failure: a call that failed, or with `out` None and `error` what else a property found wrong.
+        run: makes a call on the kernel, again and again.
+        kernel: the open kernel, so that stages can be looked at by themselves; judged by outputs alone without it.
+        xray, blame: how to look into the code object, and whom to blame; asked where they are given, the x-ray of the
+            shrunk case. An error of theirs becomes a note.
+        seconds: about what shrinking, suspects and stages may take; x-ray and blame come on top.
+
+    In turn: judges (a broken judge makes every kernel look broken); the case made small; suspects on the small case,
+    those that explain it bit for bit also on the case as it came; where several are left, other calls for which they
+    foresee different outputs; where none is left, each stage by itself, beginning with those that the failing property
+    is about; the x-ray; and at last what the property alone suggests. What was not found is said in `notes`.
+    """
+    until = time.perf_counter() + seconds
+    found = _Findings(failure, failure)
+    if kernel is not None and _judged(found, kernel):
+        return _diagnosis(found)
+    product = failure.out is not None and not malformed(failure)
+    if failure.operands.a.any():
+        with found.timed("shrink"):
+            found.shrunk = shrink(failure, run, seconds=0.4 * seconds)
+        if found.shrunk is failure and fails(failure):
+            found.notes.append("the call did not fail again in the same way, so it was not made smaller")
+    left: list[Explanation] = []
+    if product:
+        with found.timed("suspects"):
+            found.explanations, left = _suspects(found, run, until)
+    if kernel is not None and not _settled(left):
+        with found.timed("stages"):
+            _stages(found, kernel, left, until)
+    if xray is not None and product:
+        with found.timed("x-ray"):
+            found.xray = _asked("x-ray", xray, found)
+    if blame is not None and product:
+        with found.timed("blame"):
+            found.blame = _asked("blame", blame, found)
+    return _diagnosis(found)
+
+
+def _judged(found: _Findings, kernel: "KernelUnderTest") -> bool:
+    """Whether a judge gives a wrong answer. The card is asked only where the failing property is about it."""
+    with found.timed("judges"):
+        every = JUDGES if found.failure.property.startswith(_JUDGE) else JUDGES[:-1]
+        for exam, seen in look(every, kernel, found.notes.append):
+            found.seen = seen
+            found.notes.append(f"the judge is wrong, not the kernel ({exam.id}): {seen.statement}")
+            return True
+    return False
+
+
+def _settled(left: Sequence[Explanation]) -> bool:
+    return len({(one.class_, one.stage) for one in left}) == 1
+
+
+def _suspects(found: _Findings, run: Run, until: float) -> tuple[tuple[Explanation, ...], list[Explanation]]:
+    """All explanations of the case as it came or of the small one, and those exact in every call that was made."""
+    small = explanations(found.shrunk) if found.shrunk is not found.failure else ()
+    names = [one.suspect for one in exact(small)]
+    whole = explanations(found.failure, [SUSPECTS[name] for name in names] if names else None)
+    if not exact(whole) and names:
+        whole = explanations(found.failure)
+    left = exact(whole)
+    if not left:
+        if exact(small):
+            found.notes.append("rules that explain the small case do not explain the whole one")
+        return whole or small, []
+    if not _settled(left):
+        suspects = [SUSPECTS[one.suspect] for one in left]
+        kept, words = tell_apart(suspects, found.failure, run, until=lambda: time.perf_counter() > until)
+        found.notes += words
+        ids = {suspect.id for suspect in kept}
+        left = [one for one in left if one.suspect in ids]
+    first = {one.suspect for one in left}
+    return (*left, *(one for one in whole if one.suspect not in first)), left
+
+
+def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation], until: float) -> None:
+    """Look at stages by themselves until one is wrong. Where suspects are left, only a stage of theirs settles it."""
+    theirs = {(one.class_, one.stage) for one in left}
+    for exam, seen in look(exams_for(found.failure.property), kernel, found.notes.append):
+        if not theirs or (seen.class_, seen.stage) in theirs:
+            found.seen = seen
+            found.notes.append(f"looked at by itself ({exam.id}): {seen.statement}")
+            return
+        if time.perf_counter() > until:
+            found.notes.append("stopped looking at stages: the time was up")
+            return
+
+
+def _asked(what: str, ask: Callable[[Failure], _Answer], found: _Findings) -> _Answer | None:
+    try:
+        return ask(found.shrunk)
+    except KeyboardInterrupt:
+        raise
+    except Exception as error:
+        found.notes.append(f"no {what}: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        return None
+
+
+def _diagnosis(found: _Findings) -> Diagnosis:
+    class_, stage = None, None
+    left = exact(found.explanations)
+    divergence = found.xray.first_divergence if found.xray else None
+    if found.seen is not None:
+        class_, stage = found.seen.class_, found.seen.stage
+    elif left:
+        class_, stage = left[0].class_, left[0].stage
+    elif divergence is not None:
+        class_, stage = likely(found.failure).class_, divergence.stage
+    else:
+        guess = likely(found.failure)
+        class_, stage = guess.class_, guess.stage
+        if class_ is None:
+            found.notes.append("nothing points anywhere: no rule, no stage and no property")
+        else:
+            found.notes.append(f"no rule and no stage explains it; {guess.statement}")
+    if not left and found.failure.out is not None and found.seen is None:
+        found.notes.append(f"none of {len(SUSPECTS)} wrong rules gives the wrong outputs bit for bit")
+    return Diagnosis(
+        found.failure,
+        found.shrunk,
+        class_,
+        stage,
+        _chosen_first(found),
+        found.xray,
+        found.blame,
+        tuple(dict.fromkeys(found.notes)),
+        found.seconds,
+    )
+
+
+def _chosen_first(found: _Findings) -> tuple[Explanation, ...]:
+    """Explanations, those of the stage that was found wrong first."""
+    seen = found.seen
+    if seen is None:
+        return found.explanations
+    return tuple(
+        sorted(
+            found.explanations,
+            key=lambda one: (
+                not one.exact,
+                one.suspect != seen.suspect,
+                (one.class_, one.stage) != (seen.class_, seen.stage),
+            ),
+        )
+    )

@@ -1,0 +1,146 @@
+"""A failing call of a kernel, looked for among few: products that touch every path once, then each stage by itself."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from mxassay.kernels import Shape
+from mxassay.properties.kernel import Launch, Placement
+from mxassay.properties.operands import Operands
+from mxassay.properties.strategies.matrices import activations_of, ramped, random_codes
+from mxassay.properties.strategies.plans import plan
+from mxassay.properties.strategies.scales import ramp
+from mxassay.triage.exams import EXAMS, JUDGES, look
+from mxassay.triage.exams.stages import sharp_rows
+from mxassay.triage.failure import Failure, Subject
+from mxassay.triage.rerun import again, fails, on
+
+if TYPE_CHECKING:
+    from mxassay.properties.kernel import KernelUnderTest
+
+Call = tuple[Operands, Launch, Placement]
+
+
+def sharp(dialect: str) -> Operands:
+    """Activations at every edge of the quantizer, two blocks a row, times random codes."""
+    a = sharp_rows()
+    codes = random_codes(16, 64, torch.Generator().manual_seed(0))
+    scales = torch.tensor([[126, 128]] * 16, dtype=torch.uint8)
+    return Operands(a, codes, scales, dialect, "sharp and special blocks")
+
+
+def powers(dialect: str, level: int, byte: int, m: int = 8, k: int = 320) -> Operands:
+    """One activation a row, 4 * 2^(level - 127), times every code under one scale byte: single products."""
+    a = torch.zeros(m, k, dtype=torch.float64)
+    a[torch.arange(m), (torch.arange(m) * 37) % k] = 2.0 ** (level - 127) * 4
+    codes = (torch.arange(16).unsqueeze(1) * 0x11 + torch.zeros(k // 2)).to(torch.uint8)
+    scales = torch.full((16, k // 32), byte, dtype=torch.uint8)
+    return Operands(a.bfloat16(), codes, scales, dialect, f"one-hot A of byte {level}, W under byte {byte}")
+
+
+def spoiled(dialect: str, shape: Shape, bytes_: tuple[int, ...]) -> Operands:
+    """A ramp whose weight scales hold special bytes here and there, over tiny codes elsewhere."""
+    whole = ramped(shape, 3)
+    scales = whole.scales.clone()
+    for number, byte in enumerate(bytes_):
+        scales[number::7, number % scales.shape[1]] = byte
+    return replace(whole, scales=scales, dialect=dialect, words=f"{whole.words}; scale bytes {bytes_} among them")
+
+
+def precise(dialect: str, shape: Shape) -> Operands:
+    """Sums near ties of the output, each block with a scale of its own."""
+    m, n, k = shape
+    generator = torch.Generator().manual_seed(5)
+    a = activations_of(ramp(m, k // 32, 3, 126), generator)
+    return Operands(a, random_codes(n, k, generator), ramp(n, k // 32, 2, 127), dialect, "another ramp")
+
+
+def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
+    """The products, cheapest first."""
+    fitted = kernel.contract.fitted
+    dialect = kernel.kernel.dialect
+    plain, neutral = Placement(), Placement(padding=0x7F)
+    if not kernel.own:
+        for shape in ((17, 48, 320), (3, 272, 1088), (64, 256, 512), (33, 112, 2112)):
+            yield ramped(fitted(shape), 0), Launch(), plain
+        if kernel.contract.admits((len(sharp_rows()), 16, 64)) and kernel.full_range:
+            yield sharp(dialect), Launch(), plain
+        return
+    small = kernel.slow
+    # Scale-rich ramps through wide, gathered and linear loads; K ragged, then whole steps in a last span cut short.
+    yield ramped((17, 48, 320), 0), Launch(plan(0)), neutral
+    if kernel.full_range:
+        yield sharp(dialect), Launch(plan(0)), neutral
+    else:
+        yield _narrow(sharp(dialect)), Launch(plan(0)), neutral
+    for index, shape in ((2, (3, 48, 1088)), (1, (5, 48, 320)), (3, (9, 80, 704)), (7, (5, 48, 576))):
+        yield ramped(shape, index), Launch(plan(index)), neutral
+    yield ramped((17, 48, 320), 0), Launch(plan(0)), plain
+    for index, shape in ((2, (3, 48, 1280)), (8, (3, 48, 1088)), (4, (3, 48, 192))):
+        yield ramped(shape, index), Launch(plan(index)), plain
+    for entry in ("matmul(out=columns of a wider buffer)", "matmul_prepared", "matmul(workspace=), twice"):
+        yield ramped((5, 48, 320), 4), Launch(plan(0), entry), plain
+    yield ramped((5, 48, 576), 4), Launch(plan(2), "matmul(out=columns of a wider buffer)"), plain
+    yield ramped((5, 48, 576), 4), Launch(None, "custom_kernel"), plain
+    for view in ("columns of a wider buffer", "transposed", "every other element"):
+        yield ramped((5, 48, 320), 4), Launch(plan(0)), Placement(view=view)
+    if kernel.full_range:
+        yield spoiled(dialect, (5, 48, 512), (255, 0, 254)), Launch(plan(0)), plain
+        yield spoiled(dialect, (5, 48, 320), (255,)), Launch(plan(1)), plain
+        yield spoiled(dialect, (5, 48, 576), (255,)), Launch(plan(2)), plain
+        for level, byte in ((110, 0), (110, 3), (95, 105), (252, 254), (150, 254)):
+            yield powers(dialect, level, byte), Launch(plan(0)), plain
+        yield powers(dialect, 127, 0, k=64), Launch(plan(0)), plain
+        yield powers(dialect, 252, 254, k=64), Launch(plan(0)), plain
+    yield precise(dialect, (17, 64, 1024)), Launch(plan(0)), plain
+    yield precise(dialect, (17, 64, 1088)), Launch(plan(3)), plain
+    if not small:
+        yield ramped((41, 272, 320), 1), Launch(replace(plan(3), splits=1)), plain
+        yield ramped((70, 144, 320), 1), Launch(replace(plan(3), group_m=4, splits=2)), plain
+        for index in (5, 6, 9):
+            yield ramped((17, 80, 1088), index), Launch(plan(index)), plain
+        yield ramped((33, 80, 576), 2), Launch(), plain
+
+
+def _narrow(operands: Operands) -> Operands:
+    """Rows whose scales a bfloat16 can hold."""
+    fine = (operands.quantized.scales.int() - 127).abs().amax(1) < 100
+    return replace(operands, a=operands.a[fine].contiguous())
+
+
+def nothing(subject: Subject, property_: str, error: str, dialect: str = "even") -> Failure:
+    """A failure in which no product is wrong: the least call stands for its inputs."""
+    operands = Operands(
+        torch.zeros(1, 64, dtype=torch.bfloat16),
+        torch.zeros(16, 32, dtype=torch.uint8),
+        torch.full((16, 2), 127, dtype=torch.uint8),
+        dialect,
+        "no product is wrong: zeros stand for it",
+    )
+    return Failure(subject, operands, Launch(), Placement(), None, property_, error)
+
+
+def _silent(words: str) -> None:
+    pass
+
+
+def find_failure(
+    kernel: "KernelUnderTest", subject: Subject, told: Callable[[str], Any] = _silent, products: bool = True
+) -> Failure | None:
+    """The first failing call found: judges of the product, products, stages by themselves; None where all is right.
+
+    `told` hears what is tried.
+    """
+    for exam, seen in look(JUDGES[:-1], kernel, told):
+        return nothing(subject, f"judge:{exam.id}", seen.statement)
+    run = on(kernel)
+    for operands, launch, placement in calls(kernel) if products else ():
+        told(f"{operands!r}, {launch!r}")
+        found = again(Failure(subject, operands, launch, placement, None), run)
+        if fails(found):
+            return found
+    for exam, seen in look((*EXAMS, JUDGES[-1]), kernel, told):
+        return nothing(subject, exam.properties[0] if exam.properties else f"judge:{exam.id}", seen.statement)
+    return None
