@@ -75,7 +75,7 @@ def _mxfp4_gemm(request: Request) -> Iterator[list[Kernel]]:
     if request.spec is None:
         yield [_own(request)]
         return
-    function = _attribute(request.spec, "")
+    function = attribute(request.spec, "")
 
     def call(x: GemmArguments, _plan: object) -> Returned:
         return Returned(function(x.a, x.b_preshuffled, x.b_scales_shuffled))
@@ -101,7 +101,7 @@ def _gpumode(request: Request) -> Iterator[list[Kernel]]:
         from mxassay.hosting.task_module import install_task
 
         install_task()
-        function = _attribute(request.spec, "custom_kernel")
+        function = attribute(request.spec, "custom_kernel")
 
         def call_here(x: GemmArguments, _plan: object) -> Returned:
             return Returned(function(_contest_tuple(x)))
@@ -111,8 +111,8 @@ def _gpumode(request: Request) -> Iterator[list[Kernel]]:
     from mxassay.hosting.submission import Limits, Submission
 
     limits = Limits(request.seconds, int(request.memory_gib * (1 << 30)))
-    path, _, attribute = request.spec.partition(":")
-    with Submission(path, request.aiter, limits, attribute or "custom_kernel") as submission:
+    path, _, name = request.spec.partition(":")
+    with Submission(path, request.aiter, limits, name or "custom_kernel") as submission:
         for note in submission.load():
             print(f"mxassay: {note}", file=sys.stderr)
 
@@ -188,7 +188,8 @@ _OPENERS: dict[str, Callable[[Request], AbstractContextManager[list[Kernel]]]] =
 }
 
 
-def _attribute(spec: str, default: str) -> Callable[..., Any]:
+def attribute(spec: str, default: str) -> Callable[..., Any]:
+    """The callable that `module:attr` or `path.py:attr` names; `default` is its name where none is given."""
     where, _, name = spec.partition(":")
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
     found = getattr(module, name or default, None)

@@ -1,0 +1,217 @@
+"""`mxassay triage BASE CANDIDATE`: what became of a kernel between two versions."""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mxassay.devices import Device, device
+from mxassay.environment import environment
+from mxassay.errors import ContractError, UnsupportedError
+from mxassay.recording import Recorder, recording
+from mxassay.verdicts import Document, ExitCode, Verdict
+
+if TYPE_CHECKING:
+    from mxassay.hosting.versions import Examiner
+    from mxassay.triage.versions.cases import Case
+    from mxassay.triage.versions.compare import Compared
+    from mxassay.triage.versions.repository import Repository
+
+_STYLE = {"identical": "green", "order-only": "green", "fixed": "green"}
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compare two versions, print the answer as text or JSON, and keep it.
+
+    The exit status is 0 where CANDIDATE is no worse than BASE, 1 where it is, 125 where one of them can't be tried, so
+    that the command serves `git bisect run` as it is.
+    """
+    from mxassay.triage.versions.compare import Bench, UntestableError
+    from mxassay.triage.versions.version import Versions
+
+    started = time.perf_counter()
+    with recording(options) as recorder, Versions(repository_of(options), options.kernel) as versions:
+        try:
+            base, candidate = (versions.named(words) for words in options.subject)
+            with examiner_of(options) as examiner:
+                cases = cases_of(options, base.spec, examiner.setting.device)
+                with _told(f"comparing {base.words} with {candidate.words}", options):
+                    found = Bench(cases, examiner.examine, versions.ready).compared(base, candidate)
+        except (UntestableError, UnsupportedError) as error:
+            return _untestable(options, str(error), time.perf_counter() - started)
+        keep(recorder, found, examiner.setting.device.name, time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    worse = found.comparison.wrong
+    if options.json:
+        verdict = Verdict.FAIL if worse else Verdict.PASS
+        print(Document("triage", verdict, seconds, environment(), as_json(found)).dumps())
+    else:
+        console = console_of()
+        print_compared(console, found)
+        console.print(f"\n{len(found.comparison.rows)} cases on both, {seconds:.1f} s", highlight=False)
+    return ExitCode.FAIL if worse else ExitCode.PASS
+
+
+def repository_of(options: argparse.Namespace) -> "Repository | None":
+    """The repository that `--repo` names, or the one here; None where there is none."""
+    from mxassay.triage.versions.repository import Repository
+
+    if options.repo is None:
+        return Repository.around(Path.cwd())
+    found = Repository.around(Path(options.repo))
+    if found is None:
+        raise ContractError(f"--repo must be a git repository, not {options.repo}")
+    return found
+
+
+def examiner_of(options: argparse.Namespace) -> "Examiner":
+    """The process that runs versions, as the options want it; it has not started yet."""
+    from mxassay.hosting.versions import Examiner, Setting
+    from mxassay.reference import DIALECTS
+
+    if options.dialect not in DIALECTS:
+        raise ContractError(f"dialect must be one of {', '.join(DIALECTS)}, not {options.dialect}")
+    chosen = device(options.device)
+    return Examiner(Setting(chosen, options.dialect, options.abi, options.aiter, options.tile, options.limit_seconds))
+
+
+def cases_of(options: argparse.Namespace, spec: str | None, chosen: Device) -> "list[Case]":
+    """What both versions run. `--shapes` says which shapes; for a code object they follow from its tile."""
+    from mxassay.commands.check import shapes_named
+    from mxassay.triage.versions.cases import SHAPES, cases_for
+
+    shapes = tuple(shapes_named(options.shapes)) if options.shapes else SHAPES
+    if not options.shapes and spec is not None and spec.endswith((".co", ".hsaco")):
+        from mxassay.hosting.prebuilt import tile_of
+
+        tile_m, tile_n = options.tile or tile_of(spec)
+        shapes = ((tile_m, 2 * tile_n, 1024), (tile_m + 1, tile_n, 512))
+    full_range = chosen.name in ("emulated", "mi355x")
+    return cases_for(shapes, dialect=options.dialect, seed=options.seed, full_range=full_range)
+
+
+def keep(recorder: Recorder, found: "Compared", device_name: str, seconds: float) -> None:
+    """Put the answer into the history."""
+    from mxassay.triage.versions.history import Entry
+
+    base, candidate, comparison = found.base, found.candidate, found.comparison
+    recorder.keep(
+        [
+            Entry(
+                recorder.command, candidate.name, f"against {base.words}", comparison.change.value, candidate.place,
+                found.candidate_hash, candidate.commit, candidate.dirty, device_name,
+                dialect=comparison.base_dialect or "", outputs=sum(row.outputs for row in comparison.rows),
+                wrong=sum(row.candidate_wrong for row in comparison.rows), seconds=seconds,
+                message=f"{candidate.words}: {comparison.words}",
+            )
+        ]
+    )  # fmt: skip
+
+
+def as_json(found: "Compared") -> dict[str, Any]:
+    """The fields of the document."""
+    sides = {
+        side: {
+            "words": version.words, "kernel": version.name, "place": version.place, "commit": version.commit,
+            "subject": version.subject, "dirty": version.dirty, "kernel_hash": digest,
+        }
+        for side, version, digest in (
+            ("base", found.base, found.base_hash), ("candidate", found.candidate, found.candidate_hash),
+        )
+    }  # fmt: skip
+    return {**sides, **found.comparison.as_json()}
+
+
+def console_of() -> Console:
+    """Standard output; a pipe has no width, and a table cut to 80 columns there helps nobody."""
+    return Console(width=None if sys.stdout.isatty() else 140)
+
+
+def print_compared(console: Console, found: "Compared") -> None:
+    """The answer first, then the cases, then the figures that differ."""
+    comparison = found.comparison
+    style = "bold red" if comparison.wrong else _STYLE.get(comparison.change.value, "yellow")
+    console.print(f"[{style}]{comparison.change.value}[/]  {comparison.words}", highlight=False, soft_wrap=True)
+    for side, version in (("BASE", found.base), ("CANDIDATE", found.candidate)):
+        about = [version.words, version.commit[:10] if version.commit[:10] != version.words else "", version.subject]
+        words = "  ".join(filter(None, about)) + (" (changed since)" if version.dirty else "")
+        console.print(f"  {side:10}{words}", highlight=False, markup=False, soft_wrap=True)
+    dialects = comparison.base_dialect or "none fits", comparison.candidate_dialect or "none fits"
+    if dialects[0] != dialects[1]:
+        console.print(f"  dialect   {dialects[0]} became {dialects[1]}", highlight=False)
+    console.print()
+    console.print(_cases(found))
+    for row in comparison.rows:
+        if row.first:
+            console.print(f"  {row.case.words}: {row.first}", highlight=False, markup=False, soft_wrap=True)
+    _print_figures(console, found)
+
+
+def _cases(found: "Compared") -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("M,N,K", "inputs", "change", "differing", "wrong before", "wrong now", "certified", "plan"):
+        right = heading not in ("inputs", "change", "plan")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "plan")
+    for row in found.comparison.rows:
+        change = row.change.value if row.change else "refused"
+        style = "bold red" if row.wrong else _STYLE.get(change, "yellow")
+        plans = row.base_plan if row.base_plan == row.candidate_plan else f"{row.base_plan} → {row.candidate_plan}"
+        table.add_row(
+            ",".join(map(str, row.case.shape)),
+            row.case.inputs,
+            f"[{style}]{change}[/]",
+            f"{row.differing} of {row.outputs}" if row.outputs else "-",
+            str(row.base_wrong),
+            str(row.candidate_wrong),
+            str(row.certified),
+            plans,
+        )
+    return table
+
+
+def _print_figures(console: Console, found: "Compared") -> None:
+    if not found.counted:
+        console.print("\nno instruction figures: nothing was counted on this device", highlight=False)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("M,N,K", "kernel", "figure", "before", "now", ""):
+        table.add_column(
+            heading, justify="right" if heading in ("M,N,K", "before", "now", "") else "left", no_wrap=True
+        )
+    rows = 0
+    for entry in found.counted:
+        for difference in entry.differences:
+            before, after = difference.before, difference.after
+            moved = f"{100 * (after - before) / before:+.0f} %" if before else "new"
+            shape = ",".join(map(str, entry.case.shape))
+            table.add_row(shape, difference.kernel, difference.figure, f"{before:,}", f"{after:,}", moved)
+            rows += 1
+    console.print()
+    if rows:
+        console.print(table)
+    else:
+        console.print("instruction figures: the same (registers, spills, instructions, bytes, LDS conflicts)")
+
+
+@contextmanager
+def _told(words: str, options: argparse.Namespace) -> Iterator[None]:
+    console = Console(stderr=True)
+    if options.json or not console.is_terminal:
+        yield
+        return
+    with console.status(words):
+        yield
+
+
+def _untestable(options: argparse.Namespace, message: str, seconds: float) -> int:
+    print(f"mxassay: {message}", file=sys.stderr)
+    if options.json:
+        extra = {"message": message}
+        print(Document(options.command, Verdict.UNSUPPORTED, seconds, environment(), extra).dumps())
+    return ExitCode.UNTESTABLE

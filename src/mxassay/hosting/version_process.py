@@ -1,0 +1,239 @@
+"""The process that runs versions of a kernel: warm, with torch and Triton loaded, and a fork of itself for each.
+
+python -m mxassay.hosting.version_process: one JSON request a line on standard input, one JSON answer a line on standard
+output. No kernel is ever loaded in the process that listens, so none can leave anything behind for the next one.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Answer requests until standard input ends. An answer is {"ended": how the fork ended}: "" where it did well."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")  # as on the emulated card
+    os.dup2(2, 1)  # whatever prints must not mix with the answers
+    _warm()
+    for line in sys.stdin:
+        ended = _forked(json.loads(line))
+        print(json.dumps({"ended": ended}), file=answers, flush=True)
+
+
+def _warm() -> None:
+    """Load what every version needs; single-threaded, since a fork of threads hangs."""
+    import torch
+
+    torch.set_num_threads(1)
+    import triton  # noqa: F401
+
+    import mxassay.gfx950.driver
+    import mxassay.gfx950.registry
+    import mxassay.loading
+    import mxassay.properties.operands
+    import mxassay.triage.versions.figures  # noqa: F401
+
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        from mxassay.hosting.warming import compile_once
+
+        compile_once()
+
+
+def _forked(request: dict[str, Any]) -> str:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.setsid()
+            _child(request)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    deadline = time.monotonic() + request["limit"]
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return f"the process must end within {request['limit']:g} s, but still ran"
+        time.sleep(0.005)
+    if os.WIFSIGNALED(status):
+        return f"the process ended by {signal.Signals(os.WTERMSIG(status)).name}"
+    code = os.WEXITSTATUS(status)
+    return f"the process ended with status {code}" if code else ""
+
+
+def _child(request: dict[str, Any]) -> None:
+    """Open the version and run the jobs. Each result is a line of results.jsonl, with its output in N.pt beside it."""
+    folder = Path(request["folder"])
+    log = os.open(folder / "printed.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.dont_write_bytecode = True
+    from mxassay.devices import device
+    from mxassay.errors import MxassayError
+
+    with (folder / "results.jsonl").open("a", encoding="utf-8") as results, _reading(request["tree"]) as read:
+
+        def tell(**record: Any) -> None:
+            print(json.dumps(record), file=results, flush=True)
+
+        try:
+            with device(request["device"]).open(), _opened(request) as kernel:
+                tell(opened=True)
+                for number, job in request["jobs"]:
+                    tell(began=number)
+                    tell(number=number, **_run(kernel, job, request, folder / f"{number}.pt"))
+        except MxassayError as error:
+            tell(unopened=_without(str(error), request["tree"]))
+        finally:
+            tell(read=sorted(read))
+
+
+@contextmanager
+def _reading(tree: str | None) -> Iterator[set[str]]:
+    """The files below `tree` that are opened from here on, by path inside it. Only in a process about to end: a hook
+    for audits can't be taken away.
+    """
+    found: set[str] = set()
+    start = os.path.join(os.path.realpath(tree), "") if tree else None
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and start is not None and isinstance(arguments[0], str):
+            path = os.path.realpath(arguments[0])
+            if path.startswith(start):
+                found.add(path.removeprefix(start))
+
+    sys.addaudithook(hook)
+    yield found
+
+
+@contextmanager
+def _opened(request: dict[str, Any]) -> Iterator[Any]:
+    import mxassay
+    from mxassay.loading import Request, open_kernels
+
+    if request["own"]:
+        # Before `mxassay.optimized` is imported: this version's package instead of the installed one.
+        mxassay.__path__.insert(0, str(Path(request["own"]).parent))
+    spec = _importable(request["spec"], request["tree"])
+    tile = tuple(request["tile"]) if request["tile"] else None
+    wanted = Request(
+        spec, request["abi"], request["dialect"], request["device"], request["aiter"], tile, seconds=request["limit"]
+    )
+    try:
+        with open_kernels(wanted) as kernels:
+            yield _with_plans(kernels[0], spec)
+    except (ImportError, SyntaxError, AttributeError) as error:
+        from mxassay.errors import UnsupportedError
+
+        raise UnsupportedError(f"the version must import, not raise {type(error).__name__}: {error}") from error
+
+
+def _importable(spec: str | None, tree: str | None) -> str | None:
+    """The spec, with its neighbours importable: of a file in a package, as `package.module:attr`."""
+    from mxassay.triage.versions.digest import package_of
+
+    if spec is None or tree is None:
+        return spec
+    where, colon, attribute = spec.partition(":")
+    file = Path(where)
+    sys.path[:0] = [str(file.parent), tree]
+    package = package_of(file)
+    if file.suffix != ".py" or package is None or not attribute:
+        return spec
+    sys.path[0] = str(package.parent)
+    return ".".join(file.relative_to(package.parent).with_suffix("").parts) + colon + attribute
+
+
+def _with_plans(kernel: Any, spec: str | None) -> Any:
+    """A kernel that takes `plan=`, beside a `plan_for(m, n, k)` in its module, is launched with plans as ours is."""
+    import inspect
+    from dataclasses import replace
+
+    from mxassay.kernels import GemmArguments, Returned
+    from mxassay.loading import attribute
+
+    if kernel.abi != "mxfp4-gemm" or spec is None:
+        return kernel
+    function = attribute(spec, "")
+    plan_for = getattr(sys.modules.get(getattr(function, "__module__", "")), "plan_for", None)
+    try:
+        takes = "plan" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        takes = False
+    if not callable(plan_for) or not takes:
+        return kernel
+
+    def call(x: GemmArguments, plan: object) -> Returned:
+        return Returned(function(x.a, x.b_preshuffled, x.b_scales_shuffled, plan=plan))
+
+    return replace(kernel, call=call, plan_for=plan_for)
+
+
+def _run(kernel: Any, job: dict[str, Any], request: dict[str, Any], place: Path) -> dict[str, Any]:
+    """Run one job, write its output, and say what else there is to say."""
+    from contextlib import nullcontext
+
+    import torch
+
+    from mxassay.arenas import GuardedAllocations
+    from mxassay.errors import ContractError, UnsupportedError
+    from mxassay.hosting.version_jobs import arenas_of, case_of, plan_from, planned
+
+    case = case_of(job["case"])
+    record: dict[str, Any] = {"plan": None, "words": "own", "error": "", "refused": False, "figures": None}
+    started = time.perf_counter()
+    figures: Any = nullcontext({})
+    if job["counted"] and request["device"] == "emulated":
+        from mxassay.triage.versions.figures import counting
+
+        figures = counting()
+    try:
+        plan = kernel.plan_for(*case.shape) if kernel.plan_for else None
+        if job["plan"] is not None:
+            plan = plan_from(plan, job["plan"])
+        record |= planned(plan)
+        arguments, arenas = arenas_of(case, request["tensors_on"])
+        allocations = GuardedAllocations()
+        with figures as counted, allocations:
+            out = kernel.call(arguments, plan).out
+        if isinstance(out, torch.Tensor):
+            torch.save(out.detach().resolve_neg().cpu().contiguous(), place)
+        else:
+            record["error"] = f"the output must be a tensor, not {type(out).__name__}"
+        strays = [f"{arena.name}: written" for arena in arenas if arena.changed()]
+        strays += [f"around {name}: written" for name in allocations.overruns()]
+        if strays:
+            record["error"] = f"inputs and the bytes around buffers must be left alone, not {'; '.join(strays)}"
+        record["figures"] = counted or None
+    except (ContractError, UnsupportedError) as error:
+        record |= {"error": str(error), "refused": True}
+    except BaseException as error:
+        record["error"] = f"{type(error).__name__}: {error}"
+    record["error"] = _without(record["error"], request["tree"])
+    return {**record, "seconds": time.perf_counter() - started}
+
+
+def _without(text: str, tree: str | None) -> str:
+    """Texts of two versions are compared: where their files happen to lie must not tell them apart."""
+    return text.replace(tree, "TREE") if tree else text
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""Helper modules of this folder are importable by their own names."""
+
+import sys
+from pathlib import Path
+
+HERE = str(Path(__file__).parent)
+if HERE not in sys.path:
+    sys.path.insert(0, HERE)
