@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from mxassay.errors import MxassayError
+from mxassay.properties.faults import processes
 from mxassay.properties.faults.cache import Cache
 from mxassay.properties.faults.fault import Fault
 from mxassay.properties.faults.record import known_killers
 from mxassay.properties.faults.tree import Tree, snapshot
-from mxassay.properties.faults.trial import Setting, Trial, run_suite, run_usual, stop, try_fault
+from mxassay.properties.faults.trial import Setting, Trial, run_suite, run_usual, try_fault
 from mxassay.properties.faults.usual import GATES
 
 CONTROL_LIMIT = {"quick": 1200.0, "thorough": 7200.0}
@@ -114,8 +115,9 @@ def run(
                     told("planting", trial)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                stop()
+                processes.stop()
                 raise
+    processes.stop()
     return Campaign(profile, cache.code, tuple(found[fault.id] for fault in faults))
 
 

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mxassay.errors import MxassayError
+from mxassay.properties.faults import processes
 from mxassay.properties.faults.cache import Cache
 from mxassay.properties.faults.fault import Fault
 from mxassay.properties.faults.tree import Tree
@@ -58,8 +57,6 @@ _FIRST = {
     "certificate": "test_gemm",
     "checker": "test_gemm,test_determinism",
 }
-
-_running: set[subprocess.Popen[str]] = set()
 
 
 @dataclass(frozen=True)
@@ -220,7 +217,7 @@ def run_tests(fault: Fault, tree: Tree, setting: Setting, limit: float) -> Death
 
 def run_usual(tree: Tree, device: str, setting: Setting, limit: float) -> dict[str, Any]:
     """What `mxassay.properties.faults.usual.measure` returns in the copy. A crash and a hang pass no gate."""
-    words = [sys.executable, "-m", "mxassay.properties.faults.usual", "--device", device]
+    words = ["-m", "mxassay.properties.faults.usual", "--device", device]
     code, stdout, _ = _run(words, tree, setting, limit, {})
     try:
         found: dict[str, Any] = json.loads(stdout.strip().splitlines()[-1])
@@ -232,8 +229,8 @@ def run_usual(tree: Tree, device: str, setting: Setting, limit: float) -> dict[s
 def _pytest(tree: Tree, words: list[str], setting: Setting, limit: float, extra: dict[str, str]) -> Death:
     journal = tree.root / "journal.jsonl"
     journal.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mxassay.pytest_plugin"]
-    command += ["-p", "mxassay.properties.faults.witness", *words]
+    command = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mxassay.pytest_plugin"]
+    command += ["-p", "mxassay.properties.faults.witness", "-W", "ignore::pytest.PytestAssertRewriteWarning", *words]
     started = time.perf_counter()
     code, stdout, stderr = _run(command, tree, setting, limit, {JOURNAL: str(journal), **extra})
     seconds = time.perf_counter() - started
@@ -281,23 +278,4 @@ def _run(
         "PYTEST_ADDOPTS": "",
         **extra,
     }
-    process = subprocess.Popen(
-        words, cwd=tree.root, env=environment, text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    _running.add(process)
-    try:
-        stdout, stderr = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        stdout, stderr = process.communicate()
-        return None, stdout, stderr
-    finally:
-        _running.discard(process)
-    return process.returncode, stdout, stderr
-
-
-def stop() -> None:
-    """Kill every trial that this process has running."""
-    for process in list(_running):
-        os.killpg(process.pid, signal.SIGKILL)
+    return processes.run(words, tree.root, environment, limit)

@@ -44,12 +44,31 @@ def copy_of_a_register_nobody_wrote(x, out, spare, n, TILE: tl.constexpr):
     tl.store(out + at, tl.where(garbage == 0, value, 1.0), mask=at < n)
 
 
+@triton.jit
+def copy_past_the_end(x, out, spare, n, TILE: tl.constexpr):
+    at = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    tl.store(out + at, tl.load(x + at, mask=at < n + 8), mask=at < n)
+
+
+@triton.jit
+def copy_without_waiting(x, out, spare, n, TILE: tl.constexpr):
+    at = tl.program_id(0) * TILE + tl.arange(0, TILE)
+    value = tl.load(x + at, mask=at < n)
+    small = tl.inline_asm_elementwise(
+        asm="v_cvt_scalef32_pk_fp4_bf16 $0, $1, $1\nv_and_b32 $0, 0xff, $0",
+        constraints="=&v,v", args=[at], dtype=tl.int32, is_pure=True, pack=1,
+    )  # fmt: skip
+    tl.store(out + at, tl.where(small == 999, 1.0, value), mask=at < n)
+
+
 KERNELS = {
     "right": copy_right,
     "twice": copy_twice,
     "all but the last": copy_all_but_the_last,
     "of memory nobody wrote": copy_of_memory_nobody_wrote,
     "of a register nobody wrote": copy_of_a_register_nobody_wrote,
+    "past the end": copy_past_the_end,
+    "without waiting": copy_without_waiting,
 }
 
 

@@ -10,6 +10,7 @@ from copying_kernels import KERNELS, copy_with
 from mxassay.gfx950 import emulated
 from mxassay.properties import test_determinism as determinism
 from mxassay.properties import test_gemm as gemm
+from mxassay.properties import test_memory as memory
 from mxassay.properties.checks import PropertyError
 
 
@@ -24,6 +25,9 @@ CASES = [
     (gemm.test_every_output_is_written_once, "twice"),
     (gemm.test_every_output_is_written_once, "all but the last"),
     (gemm.test_the_running_kernel_is_clean, "of memory nobody wrote"),
+    (gemm.test_the_machine_code_waits_long_enough, "without waiting"),
+    (memory.test_tails_reach_nothing_beside_the_arguments, "past the end"),
+    (memory.test_any_call_stays_within_its_arguments, "past the end"),
     (determinism.test_neither_order_nor_garbage_matters, "of a register nobody wrote"),
 ]
 TESTS = list(dict.fromkeys(test for test, _ in CASES))

@@ -297,7 +297,7 @@ def test_calls_that_are_not_refused_are_seen(seen, monkeypatch):
 
 def test_plans_that_are_not_refused_are_seen(seen, monkeypatch):
     monkeypatch.setattr(mxassay.optimized, "Plan", dict)
-    seen(contracts.test_illegal_plans_are_refused)
+    seen(contracts.test_illegal_plans_are_refused, tile_m=16)
 
 
 # Formats and layouts
