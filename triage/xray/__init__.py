@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from mxassay.triage.diagnosis import Checkpoint, XRay
 from mxassay.triage.failure import Failure
 from mxassay.triage.rerun import Run
-from mxassay.triage.xray.activations import watch_activations
+from mxassay.triage.xray.activations import watch_activations, watch_loads
+from mxassay.triage.xray.conversions import watch_conversions
 from mxassay.triage.xray.loop import watch_loop
 from mxassay.triage.xray.reduction import watch_reduction
 from mxassay.triage.xray.session import Session, session_of
@@ -25,6 +26,8 @@ __all__ = ["WATCHERS", "xray"]
 Watcher = Callable[[Session], Iterator[Checkpoint]]
 WATCHERS: tuple[Watcher, ...] = (
     watch_preparation,
+    watch_loads,
+    watch_conversions,
     watch_activations,
     watch_weights,
     watch_tiles,

@@ -11,26 +11,32 @@ from mxassay.reference import DIALECTS, quantize
 from mxassay.triage.diagnosis import Checkpoint
 from mxassay.triage.xray.course import advances_wrongly, over_read
 from mxassay.triage.xray.loading import stray_moves
-from mxassay.triage.xray.points import at_matrix, whereabouts
+from mxassay.triage.xray.points import Describe, at_matrix, whereabouts
 from mxassay.triage.xray.probes import BLOCK, MIXED
 from mxassay.triage.xray.roles import STAGES, WORDS
 from mxassay.triage.xray.session import Session
 from mxassay.triage.xray.trace import Trace, nibbles
 
+Mask = NDArray[np.bool_]
 Places = tuple[tuple[str, ...], str, str]
 
 
-def watch_activations(session: Session) -> Iterator[Checkpoint]:
-    """Loads, places, scales, codes, order."""
+def watch_loads(session: Session) -> Iterator[Checkpoint]:
+    """Addresses. Loads behind K of A and W together are the loop's, not A's."""
     trace, frame = session.trace, session.frame
-    if trace is None or frame is None:
+    if trace is None or frame is None or over_read(trace, frame).any():
         return
-    together = bool(over_read(trace, frame).any())
     for role in session.roles:
-        if role.what in ("a", "a_scales") and not together:
+        if role.what in ("a", "a_scales"):
             what = f"addresses loaded from {WORDS[role.what]}"
             yield from stray_moves(trace.record, role.view, ("load",), STAGES[role.what], what)
-    yield from _Watch(session, trace, frame.expected(trace, "a")).points()
+
+
+def watch_activations(session: Session) -> Iterator[Checkpoint]:
+    """Places, scales, codes, order."""
+    trace, frame = session.trace, session.frame
+    if trace is not None and frame is not None:
+        yield from _Watch(session, trace, frame.expected(trace, "a")).points()
 
 
 @dataclass
@@ -68,7 +74,7 @@ class _Watch:
             "pack", "order of the codes of A in their block", here & ~lost, order & permuted, self._order, BLOCK
         )
 
-    def _at(self, stage: str, what: str, live, wrong, describe, part: int = 1) -> Checkpoint:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    def _at(self, stage: str, what: str, live: Mask, wrong: Mask, describe: Describe, part: int = 1) -> Checkpoint:
         return at_matrix(self.trace, stage, what, live, wrong, "a", describe, part)
 
     @property

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mxassay.triage.xray.lines import lines_of, modes
 from mxassay.triage.xray.probes import MASK, MIXED
 from mxassay.triage.xray.stores import Origins, Stores
-from mxassay.triage.xray.trace import Index, Side, Trace
+from mxassay.triage.xray.trace import Index, Trace
 
 DEAD = -1
 """A row, column or block that no output depends on."""
@@ -47,9 +48,9 @@ def frame_of(trace: Trace, stores: Stores | None, origins: Origins | None) -> Fr
     good = (origins.chain >= 0) & stores.inside
     chain, i, j = (part[good] for part in (origins.chain, origins.i, origins.j))
     size = trace.rows
-    stored_rows = _modes(chain * size + i, stores.row[good], chains * size).reshape(chains, size)
-    stored_columns = _modes(chain * size + j, stores.column[good], chains * size).reshape(chains, size)
-    slot = _modes(chain, stores.slot[good], chains)
+    stored_rows = modes(chain * size + i, stores.row[good], chains * size).reshape(chains, size)
+    stored_columns = modes(chain * size + j, stores.column[good], chains * size).reshape(chains, size)
+    slot = modes(chain, stores.slot[good], chains)
     columns = _arbitrated(stored_columns, *votes["w"])
     rows = stored_rows
     # A and its scales are one witness where the kernel quantizes. They count against the stores only where the columns
@@ -63,29 +64,6 @@ def frame_of(trace: Trace, stores: Stores | None, origins: Origins | None) -> Fr
 def _arbitrated(stored: Index, codes: Index, scales: Index) -> Index:
     agree = (codes == scales) & (codes >= 0) & (stored >= 0)
     return np.where(agree, codes, stored)
-
-
-def lines_of(trace: Trace, side: Side) -> tuple[Index, Index]:
-    """Which row of the operand each row of each chain holds, by its codes and by its scales."""
-    found = []
-    size, chains = trace.rows, len(trace.last)
-    key = np.broadcast_to(trace.chain[:, None, None] * size + np.arange(size), side.block.shape)
-    for index in (side.block, side.scale):
-        valid = index >= 0
-        found.append(_modes(key[valid], index[valid] // trace.blocks, chains * size).reshape(chains, size))
-    return found[0], found[1]
-
-
-def _modes(key: Index, value: Index, count: int) -> Index:
-    """The most frequent value of each key 0..count-1, -1 where there is none."""
-    result = np.full(count, -1, np.int64)
-    if not len(key):
-        return result
-    span = int(value.max()) + 1
-    pairs, times = np.unique(key * span + value, return_counts=True)
-    order = np.argsort(times, kind="stable")
-    result[pairs[order] // span] = pairs[order] % span
-    return result
 
 
 def _blocks(trace: Trace, rows: Index, columns: Index) -> Index:

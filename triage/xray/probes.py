@@ -26,7 +26,7 @@ MASK, MIXED, OUTSIDE = -1, -2, -3
 """Instead of an index: a constant stands in for data; no single index fits; poison from outside every buffer."""
 
 _POISON = 0xFF
-SCALE_RUNS, SUM_RUNS = 4, 4
+SUM_RUNS = 4
 _PLACE_RUNS = 5  # bits of a place in a block
 
 
@@ -85,13 +85,15 @@ class Probes:
         m, n, k = self.shape = case.shape
         self.blocks = k // BLOCK
         # Bytes 0x00 and 0xFF are left to masks and poison, scale bytes below 128 to what stands in for masked scales.
+        # Scales lie close together, because the emulated card is slow where they don't.
         self.w = Digits(254, 1, 1, _count(n * k // 2, 254))
-        self.w_scales = Digits(120, 128, 1, _count(n * self.blocks, 120))
+        self.w_scales = Digits(8, 128, 1, _count(n * self.blocks, 8))
         # Five apart: scale rules differ by up to two.
-        self.a_scales = Digits(46, 15, 5, _count(m * self.blocks, 46))
+        self.a_scales = Digits(6, 100, 5, _count(m * self.blocks, 6))
         self._block_bits = max(1, (m * self.blocks - 1).bit_length())
-        self.code_runs = max(_PLACE_RUNS + 1, self._block_bits, self.w.count + 1, self.w_scales.count + 1)
-        self.scale_runs = max(SCALE_RUNS, self.a_scales.count + 1)
+        self.scale_runs = self.a_scales.count + 1
+        least = max(self.w.count, self.w_scales.count) + 1 - self.scale_runs
+        self.code_runs = max(_PLACE_RUNS + 1, self._block_bits, least)
         random = np.random.default_rng(950)
         self._powers = [
             (random.integers(-45, 16, m), random.choice((-1.0, 1.0), m), random.integers(0, 61, n))
@@ -147,10 +149,21 @@ class Probes:
         ones = pack(torch.full((n, k), 2, dtype=torch.uint8)).numpy()
         return self._made(a.astype(np.float32), ones, scales)
 
-    def read_elements(self, codes: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """Indices m * K + k of the codes that a lane holds, uint8 (runs, ..., 32)."""
+    def read_pairs(self, pairs: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Indices m * K + k (..., 2) of the elements in registers that hold two bfloat16 numbers, (runs, ...), whatever
+        their last bits."""
+        halves = np.stack((pairs & np.uint32(0xFFFF), pairs >> np.uint32(16)), axis=-1)
+        field = halves >> np.uint32(7) & np.uint32(0xFF)
+        # 4 and 1 as codes 6 and 2; code 0 for what is neither.
+        magnitude = np.where(field == 129, 6, np.where(field == 127, 2, 0))
+        sign = (halves >> np.uint32(15)).astype(np.uint8) << np.uint8(3)
+        return self.read_elements(magnitude.astype(np.uint8) | sign, np.uint8(6))
+
+    def read_elements(self, codes: NDArray[np.uint8], large: np.uint8 | None = None) -> NDArray[np.int64]:
+        """Indices m * K + k of the codes that a lane holds, uint8 (runs, ..., 32). `large`: the code of 4, whatever the
+        others of the lane are; without it the largest of the lane is taken for it."""
         magnitude, negative = codes & 7, codes >> 3 & 1
-        largest = magnitude.max(axis=-1, keepdims=True)
+        largest = magnitude.max(axis=-1, keepdims=True) if large is None else np.broadcast_to(large, codes.shape)
         place = np.zeros(codes.shape[1:], np.int64)
         for run in range(_PLACE_RUNS):
             place |= (magnitude[run] == largest[run]).astype(np.int64) << run

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from mxassay.gfx950.dispatch import card_options, set_card_options
 from mxassay.properties.kernel import Placement
@@ -25,8 +26,9 @@ class Session:
     """What was seen.
 
     records: the launches of the failing case. product: the one that multiplies. trace, stores, origins, frame: of it;
-    None where `notes` say why. roles: what its buffers hold. astray: those that hold what they must not. later:
-    launches behind it. step: elements of K in one step of the plan, None where the plan is not known.
+    None where `notes` say why. roles: what its buffers hold. astray: those that hold what they must not. pairs:
+    for each conversion of the product launch the indices m * K + k of its elements, (waves, 64, 2). later: launches
+    behind it. step: elements of K in one step of the plan, None where the plan is not known.
     """
 
     failure: Failure
@@ -39,6 +41,7 @@ class Session:
     frame: Frame | None = None
     roles: list[Role] = field(default_factory=list)
     astray: list[Unprepared] = field(default_factory=list)
+    pairs: list[NDArray[np.int64]] = field(default_factory=list)
     later: list[Record] = field(default_factory=list)
     step: int | None = None
     out: torch.Tensor | None = None
@@ -100,6 +103,12 @@ def session_of(failure: Failure, run: Run) -> Session:
             session.roles = roles_of(seen[index], operands)
             session.astray = unprepared(seen[index], operands, session.roles)
     session.trace = trace_of(session.product, probed, session.probes)
+    ours, seen_by_run = session.product.conversions, [record.conversions for record in probed["codes"]]
+    if all(len(found) == len(ours) for found in seen_by_run):
+        session.pairs = [
+            session.probes.read_pairs(np.stack([found[index].pair for found in seen_by_run]))
+            for index in range(len(ours))
+        ]
     _follow_stores(session, probed["sums"])
     session.frame = frame_of(session.trace, session.stores, session.origins)
     return session

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.memory import View
+from mxassay.triage.xray.lines import lines_of
 from mxassay.triage.xray.recorder import Move, Record
 from mxassay.triage.xray.trace import Trace
 
@@ -22,7 +23,7 @@ class Stores:
 
     view: the buffer. insts with `inst` (index into them), wave, lane, address: where from and to. bits: uint32, float32
     bits of the value, a bfloat16 in the upper half. slot, row, column: where the address lies in (splits, M, N);
-    `inside` says whether it lies on an element at all. word: which element of the lane's store it is.
+    `inside` says whether it does. word: which element of the lane's store it is.
     """
 
     view: View
@@ -54,13 +55,20 @@ def moves_to(record: Record, view: View) -> list[Move]:
 
 
 def destination(record: Record, m: int, n: int) -> View | None:
-    """The view of floats, (..., M, N) or (S * M, N), that the launch stores to."""
+    """The view of floats that the launch stores to: (..., M, N), (S * M, N) of float32, or (M or more, N)."""
     for view in record.views:
         size = view.shape[-1] if view.shape else 0
-        rows = int(np.prod(view.shape[:-1], dtype=np.int64))
-        if view.itemsize in (2, 4) and size == n and rows % max(m, 1) == 0 and moves_to(record, view):
+        if view.itemsize in (2, 4) and size == n and slots_of(view, m) and moves_to(record, view):
             return view
     return None
+
+
+def slots_of(view: View, m: int) -> int:
+    """How many (M, N) the view holds, 0 where it is no such view. A bfloat16 matrix of more rows is padded."""
+    rows = int(np.prod(view.shape[:-1], dtype=np.int64))
+    if len(view.shape) == 2 and view.itemsize == 2:
+        return int(rows >= m)
+    return rows // m if m and rows % m == 0 else 0
 
 
 def stores_of(record: Record, view: View, m: int) -> Stores:
@@ -85,8 +93,9 @@ def stores_of(record: Record, view: View, m: int) -> Stores:
             parts["word"].append(np.full(len(at), word))
     found = {name: np.concatenate(arrays) if arrays else np.empty(0, np.int64) for name, arrays in parts.items()}
     rows, column, inside = _place(view, found["address"].astype(np.int64))
-    slot, row = np.divmod(rows, max(m, 1))
-    total = int(np.prod(view.shape[:-1], dtype=np.int64)) // max(m, 1)
+    total = slots_of(view, m)
+    slot, row = np.divmod(rows, m) if total > 1 else (np.zeros_like(rows), rows)
+    inside &= (row < m) & (slot < total)
     return Stores(
         view, insts, found["inst"], found["wave"], found["lane"], found["address"].astype(np.int64),
         found["bits"].astype(np.uint32), found["word"], slot, row, column, inside, total,
@@ -147,26 +156,36 @@ class Origins:
     j: Index
 
 
+_ALIKE = 64  # sums of the same bits that are told apart by where they should go; sums of one tile are copied less often
+
+
 def origins_of(trace: Trace, stores: Sequence[Stores]) -> Origins:
-    """`stores` are those of the probes of sums, in order."""
+    """`stores` are those of the probes of sums, in order. Of sums with the same bits the one counts that belongs where
+    it is stored, if there is one."""
     groups = trace.record.waves_per_group
     finals = trace.sums[:, 1, trace.last]  # runs, chains, rows, rows
-    runs, chains, rows, columns = finals.shape
+    runs, chains, size, _ = finals.shape
     narrow = stores[0].view.itemsize == 2
     seen = canonical(to_bfloat16(finals) if narrow else finals)
     group = trace.wave[trace.last] // groups
-    where = np.broadcast_to(group[None, :, None, None], (1, chains, rows, columns)).astype(np.uint32)
-    keys = np.concatenate((where, seen))
-    table = _joined(keys.reshape(runs + 1, -1))
+    where = np.broadcast_to(group[None, :, None, None], (1, chains, size, size)).astype(np.uint32)
+    table = _joined(np.concatenate((where, seen)).reshape(runs + 1, -1))
     wanted = _joined(np.stack([stores[0].wave // groups, *(canonical(found.bits) for found in stores)]))
     order = np.argsort(table, kind="stable")
-    at = np.searchsorted(table, wanted, sorter=order).clip(max=max(len(table) - 1, 0))
-    hit = order[at]
-    good = table[hit] == wanted
+    ranked = table[order]
+    first, end = np.searchsorted(ranked, wanted), np.searchsorted(ranked, wanted, side="right")
     zero = np.logical_and.reduce([found.bits << np.uint32(1) == 0 for found in stores])
-    good &= ~zero
-    chain, i, j = np.unravel_index(hit, (chains, rows, columns))
-    return Origins(*(np.where(good, index, -1) for index in (chain, i, j)))
+    good = (end > first) & ~zero
+    rows, columns = lines_of(trace, trace.a)[0], lines_of(trace, trace.w)[0]
+    best = order[np.where(good, first, 0)]
+    settled = ~good
+    for step in range(min(int((end - first).max(initial=0)), _ALIKE)):
+        hit = order[np.minimum(first + step, len(order) - 1)]
+        chain, i, j = np.unravel_index(hit, (chains, size, size))
+        fits = ~settled & (first + step < end)
+        fits &= (rows[chain, i] == stores[0].row) & (columns[chain, j] == stores[0].column)
+        best, settled = np.where(fits, hit, best), settled | fits
+    return Origins(*(np.where(good, index, -1) for index in np.unravel_index(best, (chains, size, size))))
 
 
 def _joined(columns: NDArray[np.generic]) -> NDArray[np.uint64]:

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxassay.triage.diagnosis import Checkpoint
-from mxassay.triage.xray.frame import counted, lines_of
+from mxassay.triage.xray.frame import counted
+from mxassay.triage.xray.lines import lines_of
 from mxassay.triage.xray.points import point
 from mxassay.triage.xray.session import Session
 
@@ -40,25 +41,26 @@ def watch_tiles(session: Session) -> Iterator[Checkpoint]:
         return
     what = "outputs that some workgroup computes"
     at = chains_at(session)
-    missing = (at == UNSTORED) & ~_computed(session)
-    # A slot in which nobody stored anything belongs to whoever asked for so many slots.
-    missing &= (at != UNSTORED).any(axis=(1, 2), keepdims=True)
+    missing = at == UNSTORED
+    groups = trace.record.groups
+    idle = groups - len(_products(session))
+    if idle <= 0:
+        # Whoever multiplies them stores them elsewhere, and a slot of nobody belongs to whoever asked for so many.
+        missing &= ~_computed(session) & (at != UNSTORED).any(axis=(1, 2), keepdims=True)
     if not missing.any():
         yield point("launch", what, at.size)
         return
     slot, row, column = (int(axis) for axis in np.unravel_index(int(missing.argmax()), missing.shape))
-    idle = trace.record.groups - len(_useful(session))
-    stage = "tile-map" if idle > 0 else "launch"
-    groups = trace.record.groups
     found = (
-        f"no workgroup of {groups}; {idle} of them compute what another one does, or nothing"
+        f"no workgroup of {groups}: {idle} of them compute what another one does, or nothing"
         if idle > 0
         else f"no workgroup: {groups} are too few"
     )
     where = (f"split {slot}",) if stores.slots > 1 else ()
     yield point(
-        stage, what, at.size, int(missing.sum()), record=trace.record, index=(*where, f"row {row}", f"column {column}"),
-        expected="one workgroup", found=found, inst=stores.insts[0] if stores.insts else None,
+        "tile-map" if idle > 0 else "launch", what, at.size, int(missing.sum()), record=trace.record,
+        index=(*where, f"row {row}", f"column {column}"), expected="one workgroup", found=found,
+        inst=stores.insts[0] if stores.insts else None,
     )  # fmt: skip
 
 
@@ -82,15 +84,16 @@ def _computed(session: Session) -> NDArray[np.bool_]:
     return np.broadcast_to(times >= stores.slots, (stores.slots, m, n))
 
 
-def _useful(session: Session) -> set[int]:
-    """The first places that workgroups store to, as numbers: two workgroups of one place count once."""
-    stores, origins, trace = session.stores, session.origins, session.trace
-    assert stores is not None
-    assert origins is not None
+def _products(session: Session) -> set[tuple[bytes, bytes, bytes]]:
+    """What workgroups compute: rows, columns and blocks of their first sum that has any."""
+    trace, frame = session.trace, session.frame
     assert trace is not None
-    m, n, _ = session.failure.operands.shape
-    good = stores.inside & (origins.chain >= 0)
-    place = (stores.slot[good] * m + stores.row[good]) * n + stores.column[good]
-    first = np.full(trace.record.groups, stores.slots * m * n, np.int64)
-    np.minimum.at(first, stores.wave[good] // trace.record.waves_per_group, place)
-    return set(first[first < stores.slots * m * n].tolist())
+    assert frame is not None
+    rows, columns = lines_of(trace, trace.a)[0], lines_of(trace, trace.w)[0]
+    counts = counted(trace, frame)
+    group = trace.wave[trace.last] // trace.record.waves_per_group
+    found: dict[int, tuple[bytes, bytes, bytes]] = {}
+    for chain, mine in enumerate(group.tolist()):
+        if counts[chain].any():
+            found.setdefault(mine, (rows[chain].tobytes(), columns[chain].tobytes(), counts[chain].tobytes()))
+    return set(found.values())
