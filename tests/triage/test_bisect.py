@@ -8,6 +8,7 @@ from synthetic_history import HIDDEN, KERNEL, build
 
 from mxassay.cli import main
 from mxassay.devices import device
+from mxassay.errors import ContractError, UnsupportedError
 from mxassay.hosting.versions import Examiner, Setting
 from mxassay.triage.versions.bisect import Bisection
 from mxassay.triage.versions.cases import cases_for
@@ -96,12 +97,32 @@ def _state(root):
     return [subprocess.run(["git", *line.split()], cwd=root, capture_output=True, check=True).stdout for line in words]
 
 
-def test_nothing_to_find(history, monkeypatch, capsys):
+def test_nothing_to_find(history, bisection, capsys):
     root, commits = history
-    words = ["--repo", str(root), "--kernel", KERNEL, "--shapes", "9,48,320"]
-    assert main(["bisect", "--good", commits[1], "--bad", commits[4], *words]) == 2
-    assert "BAD must be worse than GOOD, not identical; nothing that these cases show" in capsys.readouterr().err
-    assert main(["bisect", "--good", commits[24], "--bad", commits[26], *words]) == 2
-    assert f"GOOD must be testable, not so: {commits[24][:10]} must open, but: " in capsys.readouterr().err
-    assert main(["bisect", "--good", "no-such", "--bad", commits[26], *words]) == 2
+    with pytest.raises(
+        ContractError, match=r"^BAD must be worse than GOOD, not identical; nothing that these cases show"
+    ):
+        bisection.between(commits[1], commits[4])
+    with pytest.raises(ContractError, match=f"^GOOD must be testable, not so: {commits[24][:10]} must open, but: "):
+        bisection.between(commits[24], commits[26])
+    with pytest.raises(ContractError, match=f"^BAD must be testable, not so: {commits[38][:10]} must open, but: "):
+        bisection.between(commits[37], commits[38])
+    assert main(["bisect", "--repo", str(root), "--good", "no-such", "--bad", commits[26]]) == 2
     assert f"a revision must be one that {root} knows, not no-such" in capsys.readouterr().err
+
+
+def test_commits_that_cannot_be_tried_may_leave_several(history, bisection, monkeypatch):
+    """Were 35 to 37 broken too, any of 35 to 39 might be the first bad one."""
+    _, commits = history
+    known, broken = bisection.versions.revision, {commits[number] for number in range(35, 39)}
+
+    def revision(commit):
+        if commit in broken:
+            raise UnsupportedError("not here")
+        return known(commit)
+
+    monkeypatch.setattr(bisection.versions, "revision", revision)
+    found = bisection.between(commits[33], commits[39])
+    assert found.first_bad is None
+    assert found.compared is None
+    assert found.suspects == tuple(commits[35:40])
