@@ -107,6 +107,7 @@ class Diagnosis:
         explanations: suspects, best first; only those that reproduce something.
         xray, blame: None where they don't apply; `notes` says why.
         seconds: by step.
+        statement: what a stage looked at by itself does wrong, in one sentence; "" where none was found wrong.
     """
 
     failure: Failure
@@ -118,3 +119,4 @@ class Diagnosis:
     blame: Blame | None = None
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
+    statement: str = ""

@@ -1,16 +1,20 @@
-"""Opening the kernel of a failure again, here or on another device."""
+"""Opening the kernel of a failure again, here or on another device, and finding out what is wrong with it."""
 
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from mxassay.devices import device
+from mxassay.environment import environment
 from mxassay.errors import ContractError
 from mxassay.loading import Request, open_kernels
 
 if TYPE_CHECKING:
     from mxassay.properties.kernel import KernelUnderTest
-    from mxassay.triage.failure import Subject
+    from mxassay.triage.diagnosis import Blame, Diagnosis, XRay
+    from mxassay.triage.failure import Failure, Subject
+    from mxassay.triage.report import Replay
 
 
 @contextmanager
@@ -42,3 +46,38 @@ def opened(subject: "Subject", dialect: str = "even", on: str | None = None) -> 
         found = KernelUnderTest(kernels[0], chosen.name, chosen.tensors_on, own=own)
         put_under_test(found)
         yield found
+
+
+def diagnosed(failure: "Failure", kernel: "KernelUnderTest") -> "Diagnosis":
+    """What is wrong with the open kernel, by all that can be asked on its device."""
+    from mxassay.triage.diagnose import diagnose
+    from mxassay.triage.rerun import on
+
+    run = on(kernel)
+    looked: list[XRay] = []
+
+    def xray(case: "Failure") -> "XRay":
+        from mxassay.triage.xray import xray as look
+
+        looked.append(look(case, run))
+        return looked[-1]
+
+    def blame(case: "Failure") -> "Blame":
+        from mxassay.elsewhere import on_interpreter
+        from mxassay.triage.blame import blame as find
+
+        return find(case, run, on_interpreter, looked[-1] if looked else None)
+
+    seen = kernel.device == "emulated" and kernel.kernel.abi != "gpumode"
+    source = kernel.device == "emulated" and kernel.kernel.abi == "mxfp4-gemm"
+    return diagnose(failure, run, kernel=kernel, xray=xray if seen else None, blame=blame if source else None)
+
+
+def replay_of(smallest: "Failure", saved: str | None = None) -> "Replay":
+    """How to run a case again. `saved`: its file; without one, the report says what to write into case.json."""
+    from mxassay.triage.casefile import dumps
+    from mxassay.triage.report import Replay
+    from mxassay.triage.script import to_script
+
+    command = f"mxassay replay {shlex.quote(saved or 'case.json')}"
+    return Replay(command, to_script(smallest), dumps(smallest), environment())

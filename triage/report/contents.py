@@ -19,7 +19,7 @@ from mxassay.triage.report.document import (
 from mxassay.triage.report.evidence import blamed, rules, wrong_outputs, xray_table
 from mxassay.triage.report.outputs import Outputs, bfloat16_words, outputs_of
 from mxassay.triage.report.smallest import came_from, nonzero_elements, smallest_case
-from mxassay.triage.report.words import STAGES, count, device_words, kernel_words, sentence, shape_words
+from mxassay.triage.report.words import JUDGES, STAGES, count, device_words, kernel_words, sentence, shape_words
 
 if TYPE_CHECKING:
     from mxassay.triage.versions.compare import Compared
@@ -93,24 +93,35 @@ def _of_comparison(compared: "Compared", replay: Replay) -> Document:
 
 
 def verdict_words(diagnosis: Diagnosis) -> tuple[str, str]:
-    """What was found, and how sure that is: a sentence each."""
+    """What was found, and how sure that is: a sentence each; the second may be ""."""
     exact = [explanation for explanation in diagnosis.explanations if explanation.exact]
     divergence = diagnosis.xray.first_divergence if diagnosis.xray else None
-    if exact:
-        same = f"This rule gives {_all(exact[0].wrong, 'wrong output')} bit for bit, and every right one as well."
-        others = len(exact) - 1
-        doubt = f" {count(others, 'other rule')} cannot be told apart from it on this case." if others else ""
-        return sentence(exact[0].statement), same + doubt
-    if diagnosis.failure.out is None:
-        return sentence(f"the kernel raised: {_first_line(diagnosis.failure.error)}"), ""
+    if exact and diagnosis.stage not in JUDGES:
+        return sentence(exact[0].statement), _sure(diagnosis, exact)
+    if diagnosis.statement and diagnosis.stage in JUDGES:
+        return sentence(f"not the kernel is wrong but what judges it: {diagnosis.statement}"), ""
+    if diagnosis.statement:
+        return sentence(
+            diagnosis.statement
+        ), f"Seen with that stage by itself, {STAGES.get(diagnosis.stage or '', '')}."
     if diagnosis.failure.error:
-        return sentence(_first_line(diagnosis.failure.error)), ""
+        raised = "the kernel raised: " if diagnosis.failure.out is None else ""
+        return sentence(raised + _first_line(diagnosis.failure.error)), ""
     nearest = _nearest(diagnosis)
     if divergence is not None:
         return sentence(f"the first wrong value is in {divergence.what}"), nearest
     if diagnosis.blame is not None and diagnosis.blame.culprit != "unknown":
         return sentence(diagnosis.blame.statement), nearest
     return "The outputs are wrong by no rule that is known.", nearest
+
+
+def _sure(diagnosis: Diagnosis, exact: list[Explanation]) -> str:
+    same = f"This rule gives {_all(exact[0].wrong, 'wrong output')} bit for bit, and every right one as well."
+    others = len(exact) - 1
+    if not others:
+        return same
+    doubt = "the notes say what tells them apart" if diagnosis.notes else "this case does not tell them apart"
+    return f"{same} So {'does' if others == 1 else 'do'} {count(others, 'other rule')}; {doubt}."
 
 
 def _nearest(diagnosis: Diagnosis) -> str:
@@ -163,7 +174,6 @@ def _where(diagnosis: Diagnosis) -> Words:
 
 def _again(diagnosis: Diagnosis, replay: Replay) -> Section:
     parts: list[Part] = [Listing(diagnosis.failure.error, "text")] if diagnosis.failure.error else []
-    parts += [Paragraph(sentence(note), soft=True) for note in diagnosis.notes]
     if diagnosis.seconds:
         spent = ", ".join(f"{step} {seconds:.2f}" for step, seconds in diagnosis.seconds.items())
         parts.append(Paragraph(f"Seconds of triage: {spent}.", soft=True))
@@ -175,7 +185,7 @@ def _replaying(replay: Replay, more: list[Part]) -> Section:
     if replay.script:
         parts.append(Listing(replay.script, "python", "The same as a Python program"))
     if replay.case:
-        parts.append(Listing(replay.case, "text", "The case file"))
+        parts.append(Listing(replay.case, "text", "The case file, to be saved under that name"))
     if replay.environment:
         parts.append(Facts(tuple((name, Code(value)) for name, value in replay.environment.items())))
     return Section("again", "Run it again", (*parts, *more))

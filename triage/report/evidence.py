@@ -18,35 +18,27 @@ from mxassay.triage.report.maps import maps, where_wrong
 from mxassay.triage.report.outputs import Outputs
 from mxassay.triage.report.words import count, sentence, shape_words
 
-_WHY = {True: "; the last chapter says why", False: ""}
+_RULE = "Which rule was broken"
+_WHY = {True: f"; the notes of “{_RULE}” say why", False: ""}
 
 
 def rules(diagnosis: Diagnosis) -> Section:
-    """The suspects and what they reproduce."""
-    title = "Which rule was broken"
+    """The suspects, what they reproduce, and the notes of triage."""
+    notes = tuple(Paragraph(sentence(note)) for note in diagnosis.notes)
     if not diagnosis.explanations:
-        return Section("rule", title, (Paragraph("No known wrong rule gives any of the wrong outputs."),))
+        none = Paragraph("No known wrong rule gives any of the wrong outputs.", soft=True)
+        return Section("rule", _RULE, (*notes, none) if notes else (none,))
     rows = tuple(
-        Row(
-            (
-                sentence(x.statement),
-                Code(x.stage),
-                Code(x.class_),
-                f"{x.reproduced:,} of {x.wrong:,}",
-                f"{x.spoiled:,}",
-            ),
-            Mark.CHOSEN if x.exact else Mark.NONE,
-        )
+        Row((sentence(x.statement), Code(x.stage), Code(x.class_), f"{x.reproduced:,} of {x.wrong:,}",
+             f"{x.spoiled:,}"), Mark.CHOSEN if x.exact else Mark.NONE)
         for x in diagnosis.explanations
-    )
-    headings = ("wrong rule", "stage", "class", "reproduced", "spoiled")
+    )  # fmt: skip
     told = (
         "Each row is the product under one wrong rule: how many of the wrong outputs it reproduces bit for bit, and "
         "how many right ones it would have spoiled. Marked is what explains every output."
     )
-    return Section(
-        "rule", title, (Paragraph(told, soft=True), Table(headings, rows, "Wrong rules, best first", (3, 4)))
-    )
+    table = Table(("wrong rule", "stage", "class", "reproduced", "spoiled"), rows, "Wrong rules, best first", (3, 4))
+    return Section("rule", _RULE, (*notes, Paragraph(told, soft=True), table))
 
 
 def wrong_outputs(diagnosis: Diagnosis, came: Outputs | None, small: Outputs | None) -> Section:
@@ -78,7 +70,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def xray_table(xray: XRay | None, explained: bool) -> Section:
-    """The checkpoints in the data's order, the first divergence in full. `explained`: the last chapter has notes."""
+    """The checkpoints in the data's order, the first divergence in full. `explained`: there are notes."""
     title = "X-ray of the code object"
     if xray is None:
         return Section("xray", title, (Paragraph(f"No x-ray was taken{_WHY[explained]}."),))
@@ -90,7 +82,7 @@ def xray_table(xray: XRay | None, explained: bool) -> Section:
         parts.append(Paragraph("Every value that was looked at is right: the fault shows nowhere before the output."))
     rows = tuple(_checkpoint(checkpoint, checkpoint is first) for checkpoint in xray.checkpoints)
     if rows:
-        headings = ("stage", "looked at", "wrong", "first wrong value", "made or used by")
+        headings = ("stage", "looked at", "wrong", "first wrong value, and what made or used it")
         parts.append(Table(headings, rows, "Values on their way through the kernel, in the data's order", (2,)))
     parts += [Paragraph(sentence(note), soft=True) for note in xray.notes]
     return Section("xray", title, tuple(parts))
@@ -115,14 +107,14 @@ def _divergence(first: Checkpoint) -> tuple[tuple[str, Words], ...]:
 
 def _checkpoint(x: Checkpoint, first: bool) -> Row:
     mark = Mark.FIRST if first else Mark.WRONG if x.differing else Mark.RIGHT
-    value: list[str | Code] = []
+    told: list[str | Code] = []
     if x.differing:
-        value += [", ".join(x.index), ": " if x.index else "", Code(x.found), ", must be ", Code(x.expected)]
-    made: list[str | Code] = [Code(x.instruction.split()[0])] if x.instruction else []
-    if x.source:
-        made += [", "] if made else []
-        made.append(Code("{}:{}".format(*x.source)))
-    return Row((Code(x.stage), x.what, f"{x.differing:,} of {x.compared:,}", tuple(value), tuple(made)), mark)
+        told += [", ".join(x.index), ": " if x.index else "", Code(x.found), ", must be ", Code(x.expected)]
+    for made in ([x.instruction.split()[0]] if x.instruction else []) + (
+        ["{}:{}".format(*x.source)] if x.source else []
+    ):
+        told += [", " if told else "", Code(made)]
+    return Row((Code(x.stage), x.what, f"{x.differing:,} of {x.compared:,}", tuple(told)), mark)
 
 
 def _kernel_place(x: Checkpoint) -> str:

@@ -29,6 +29,9 @@ STAGES = {
 }
 """`mxassay.properties.faults.STAGES`, each as what the kernel does there."""
 
+JUDGES = ("layouts", "reference", "certificate", "checker")
+"""The stages that judge the kernel and are none of it."""
+
 
 def visible(text: str) -> str:
     """The text with every character that moves a cursor, turns the direction of writing or is half of one spelled out.

@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _one(options: argparse.Namespace, word: str | None) -> int:
-    from mxassay.triaging import opened
+    from mxassay.triaging import diagnosed, opened
 
     started = time.perf_counter()
     console = Console(stderr=True)
@@ -47,7 +47,7 @@ def _one(options: argparse.Namespace, word: str | None) -> int:
         if failure is None:
             failure = _searched(kernel, subject, status)
         found_after = time.perf_counter()
-        diagnosis = _diagnosed(failure, kernel) if failure is not None else None
+        diagnosis = diagnosed(failure, kernel) if failure is not None else None
         from_failure = time.perf_counter() - found_after
     if diagnosis is not None:
         _write(options, diagnosis)
@@ -60,8 +60,10 @@ def _one(options: argparse.Namespace, word: str | None) -> int:
         print(f"PASS  no call that was tried fails, {seconds:.1f} s")
     else:
         from mxassay.triage.report import text
+        from mxassay.triaging import replay_of
 
-        text(diagnosis, Console(width=None if sys.stdout.isatty() else 120))
+        wide = Console(width=None if sys.stdout.isatty() else 120)
+        text(diagnosis, wide, replay=replay_of(diagnosis.shrunk, options.save))
     return exit_code(verdict)
 
 
@@ -95,23 +97,9 @@ def _searched(kernel: "KernelUnderTest", subject: "Subject", status: Any) -> "Fa
     return find_failure(kernel, subject, told)
 
 
-def _diagnosed(failure: "Failure", kernel: "KernelUnderTest") -> "Diagnosis":
-    from mxassay.triage.diagnose import diagnose
-    from mxassay.triage.diagnosis import XRay
-    from mxassay.triage.rerun import on
-
-    run = on(kernel)
-
-    def xray(case: "Failure") -> XRay:
-        from mxassay.triage.xray import xray as look
-
-        return look(case, run)
-
-    seen = kernel.device == "emulated" and kernel.kernel.abi != "gpumode"
-    return diagnose(failure, run, kernel=kernel, xray=xray if seen else None)
-
-
 def _write(options: argparse.Namespace, diagnosis: "Diagnosis") -> None:
+    from mxassay.triaging import replay_of
+
     if options.save:
         from mxassay.triage.casefile import save
 
@@ -123,7 +111,8 @@ def _write(options: argparse.Namespace, diagnosis: "Diagnosis") -> None:
     if options.report:
         from mxassay.triage.report import html
 
-        Path(options.report).write_text(html(diagnosis), encoding="utf-8")
+        page = html(diagnosis, replay=replay_of(diagnosis.shrunk, options.save))
+        Path(options.report).write_text(page, encoding="utf-8")
 
 
 def _as_json(diagnosis: "Diagnosis", seconds: float) -> dict[str, Any]:
