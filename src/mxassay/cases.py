@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
 
     from mxassay.arenas import Arena
-    from mxassay.reference import Expectation
+    from mxassay.reference import Expectation, Quantized
 
 # Small shapes at every edge: M of 1 and odd, N and K that are no multiple of any tile, one long K for split-K.
 # Also four blocks of K in 128 columns, where scales are gathered, and many rows of tiles, with a last band of few.
@@ -64,21 +64,12 @@ def build(case: Case, device: str) -> Problem:
     Activations are normal, weights are normal and quantized with the same dialect; each block of 32 is scaled by its
     own power of two. Padding of the scale table is 0xFF (NaN), as are all bytes around every input.
     """
-    import torch
-
     from mxassay.arenas import Arena
     from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
     from mxassay.reference import DIALECTS, expectation, quantize
 
-    m, n, k = case.shape
-    if k % 32:
-        raise ContractError(f"K must be a multiple of 32, not {k}; a block has 32 elements along K")
-    dialect = DIALECTS[case.dialect]
-    generator = torch.Generator().manual_seed(case.seed)
-    a = _blockwise_scaled_normal(m, k, generator)
-    b = _blockwise_scaled_normal(n, k, generator)
-    b_quantized = quantize(b, dialect)
-    a_quantized = quantize(a, dialect)
+    a, b, b_quantized = drawn(case)
+    a_quantized = quantize(a, DIALECTS[case.dialect])
     inputs = {
         "a": a,
         "b": b,
@@ -92,6 +83,24 @@ def build(case: Case, device: str) -> Problem:
         expectation=expectation(*a_quantized, *b_quantized),
         arenas=tuple(arenas.values()),
     )
+
+
+def drawn(case: Case) -> "tuple[torch.Tensor, torch.Tensor, Quantized]":
+    """bfloat16 (M, K) activations and (N, K) weights of `case`, and the weights quantized.
+
+    Raises ContractError where K is no multiple of 32.
+    """
+    import torch
+
+    from mxassay.reference import DIALECTS, quantize
+
+    m, n, k = case.shape
+    if k % 32:
+        raise ContractError(f"K must be a multiple of 32, not {k}; a block has 32 elements along K")
+    generator = torch.Generator().manual_seed(case.seed)
+    a = _blockwise_scaled_normal(m, k, generator)
+    b = _blockwise_scaled_normal(n, k, generator)
+    return a, b, quantize(b, DIALECTS[case.dialect])
 
 
 def _blockwise_scaled_normal(rows: int, k: int, generator: "torch.Generator") -> "torch.Tensor":

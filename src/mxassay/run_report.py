@@ -1,16 +1,21 @@
 """`mxassay check --report`: a run as one page, with the diagnosis of its first failing case."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from mxassay.cases import Case, drawn
+from mxassay.devices import Device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
+from mxassay.kernels import Kernel
+from mxassay.properties.kernel import KernelUnderTest, Launch, Placement, put_under_test
+from mxassay.properties.operands import Operands
 from mxassay.suite import PropertyRecord, suite_verdict
 from mxassay.terminal import failure_report, share
 from mxassay.triage.diagnosis import Diagnosis
-from mxassay.triage.report import Replay
+from mxassay.triage.failure import Failure, Subject
 from mxassay.triage.report.contents import document
 from mxassay.triage.report.document import (
     Code,
@@ -27,6 +32,8 @@ from mxassay.triage.report.document import (
 )
 from mxassay.triage.report.page import page
 from mxassay.triage.report.words import count, device_words
+from mxassay.triage.rerun import again, fails, on
+from mxassay.triaging import diagnosed, replay_of
 from mxassay.verdicts import CaseRecord, Verdict, worst
 
 _MARKS = {Verdict.PASS: Mark.RIGHT, Verdict.FAIL: Mark.WRONG, Verdict.ERROR: Mark.WRONG, Verdict.UNSUPPORTED: Mark.NONE}
@@ -39,44 +46,70 @@ _VERBS = {
 }
 
 
+@dataclass(frozen=True)
+class Found:
+    """What became of the search for the cause of the first failing case.
+
+    Attributes:
+        diagnosis: None where nothing fails, or where `why` says why there is none.
+    """
+
+    diagnosis: Diagnosis | None = None
+    why: str = ""
+
+
+def found_out(
+    checked: Iterable[tuple[Kernel, Case, CaseRecord]], device: Device, subject: Callable[[Kernel], Subject]
+) -> Found:
+    """The diagnosis of the first case that fails, else of the first that raises. The kernels must still be open."""
+    failed = [entry for entry in checked if entry[2].verdict in (Verdict.FAIL, Verdict.ERROR)]
+    if not failed:
+        return Found()
+    kernel, case, _ = min(failed, key=lambda entry: entry[2].verdict is not Verdict.FAIL)
+    own = kernel.plan_for is not None
+    under_test = KernelUnderTest(kernel, device.name, device.tensors_on, own=own)
+    put_under_test(under_test)
+    a, _, w = drawn(case)
+    operands = Operands(a, w.packed, w.scales, case.dialect, f"seed {case.seed}")
+    try:
+        failure = Failure(subject(kernel), operands, Launch(case.plan if own else None), Placement(), None)
+        failure = again(failure, on(under_test))
+        if not fails(failure) and not failure.error:
+            return Found(why="The case did not fail when it was run again, so no cause was looked for.")
+        return Found(diagnosed(failure, under_test))
+    except Exception as error:  # the verdicts must not be lost with the cause
+        return Found(why=f"The search for the cause broke off: {type(error).__name__}: {error}")
+
+
 def write(
     place: Path,
     records: list[CaseRecord],
     properties: list[PropertyRecord],
-    diagnosis: Diagnosis | None = None,
-    replay: Replay | None = None,
+    found: Found | None = None,
 ) -> None:
     """Write the page.
 
     Raises ContractError where the file can't be written.
     """
-    text = page(run_document(records, properties, diagnosis, replay))
+    text = page(run_document(records, properties, found or Found()))
     try:
         place.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ContractError(f"--report must be a file that can be written, not {place}: {error.strerror}") from error
 
 
-def run_document(
-    records: list[CaseRecord],
-    properties: list[PropertyRecord],
-    diagnosis: Diagnosis | None = None,
-    replay: Replay | None = None,
-) -> Document:
-    """The report of a run.
-
-    `diagnosis`: of the first failing case, None where none fails or none was made. `replay`: of its smallest case.
-    """
+def run_document(records: list[CaseRecord], properties: list[PropertyRecord], found: Found) -> Document:
+    """The report of a run."""
     verdicts = [record.verdict for record in records] + ([suite_verdict(properties)] if properties else [])
     verdict = worst(verdicts)
     chapters = [_cases(records), *([_properties(properties)] if properties else [])]
-    if diagnosis is not None:
-        told = document(diagnosis, replay=replay)
+    if found.diagnosis is not None:
+        told = document(found.diagnosis, replay=replay_of(found.diagnosis.shrunk))
         ran = ("Cases", _summary(records))
-        return replace(told, verdict=verdict.value, facts=(ran, *told.facts), sections=(*chapters, *told.sections))
+        return replace(told, verdict=verdict.value, facts=(*told.facts, ran), sections=(*chapters, *told.sections))
     failed = [record for record in records if record.verdict is not Verdict.PASS]
     if failed:
-        chapters.append(_failures(failed))
+        chapters.append(_failures(failed, found.why))
     return Document(
         verdict=verdict.value,
         good=verdict is Verdict.PASS,
@@ -181,8 +214,10 @@ def _applies(record: PropertyRecord) -> bool:
     return record.verdict is not Verdict.UNSUPPORTED
 
 
-def _failures(records: list[CaseRecord]) -> Section:
-    return Section("failures", "What did not pass", tuple(Listing(failure_report(record)) for record in records))
+def _failures(records: list[CaseRecord], why: str) -> Section:
+    told: list[Part] = [Paragraph(why)] if why else []
+    told += [Listing(failure_report(record)) for record in records]
+    return Section("failures", "What did not pass", tuple(told))
 
 
 def _again(records: list[CaseRecord]) -> Section:

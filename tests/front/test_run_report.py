@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mxassay import cli
-from mxassay.run_report import run_document
+from mxassay.run_report import Found, run_document
 from mxassay.suite import PropertyRecord
 from mxassay.triage.report.document import Mark, Table, plain
 from mxassay.triage.report.page import page
@@ -40,7 +40,7 @@ def wrong_record():
 
 
 def test_all_pass():
-    told = run_document([record(Verdict.PASS), record(Verdict.PASS, (1, 16, 64))], [])
+    told = run_document([record(Verdict.PASS), record(Verdict.PASS, (1, 16, 64))], [], Found())
     assert (told.verdict, told.good, told.sentence) == ("PASS", True, "All 2 cases pass.")
     assert told.kernel == "k.py:gemm on emulated MI355X"
     assert [section.anchor for section in told.sections] == ["cases", "again"]
@@ -48,7 +48,7 @@ def test_all_pass():
 
 def test_some_fail():
     records = [record(Verdict.PASS), wrong_record(), record(Verdict.ERROR, message="<b>boom</b>\nline 2")]
-    told = run_document(records, [])
+    told = run_document(records, [], Found(why="Why not."))
     assert told.sentence == "Of 3 cases, 1 fails, 1 raises an error, 1 passes."
     assert [section.anchor for section in told.sections] == ["cases", "failures", "again"]
     table = told.sections[0].parts[0]
@@ -58,13 +58,14 @@ def test_some_fail():
     assert facts["First wrong output"] == "out[0, 16] is -276 (0xC38A), must be -4224 (0xC584)"
     assert facts["Run it again"] == "mxassay check k.py:gemm"
     assert "<b>" not in page(told)
+    assert "Why not." in page(told)
     assert "&lt;b&gt;boom&lt;/b&gt;\n" in page(told)
 
 
 def test_properties_stand_beside_the_cases():
     failing = PropertyRecord("rows-apart", "gemm", "Rows don't mix.", Verdict.FAIL, 12, 1.0, "row 3 differs")
     skipped = PropertyRecord("splits", "split-k", "Splits don't show.", Verdict.UNSUPPORTED, 0, 0.0, "not our own")
-    told = run_document([record(Verdict.PASS)], [failing, skipped])
+    told = run_document([record(Verdict.PASS)], [failing, skipped], Found())
     assert (told.verdict, told.sentence) == ("FAIL", "Every case passes, but not rows-apart.")
     table = told.sections[1].parts[0]
     assert [[plain(words) for words in row.cells][2:] for row in table.rows] == [["FAIL", "12"], ["skipped", "-"]]

@@ -110,8 +110,10 @@ def verdict_words(diagnosis: Diagnosis) -> tuple[str, str]:
     nearest = _nearest(diagnosis)
     if divergence is not None:
         return sentence(f"the first wrong value is in {divergence.what}"), nearest
-    if diagnosis.blame is not None and diagnosis.blame.culprit != "unknown":
+    if diagnosis.blame is not None and diagnosis.blame.culprit == "compiler":
         return sentence(diagnosis.blame.statement), nearest
+    if diagnosis.xray is not None and diagnosis.xray.checkpoints:
+        return "The outputs are wrong, and yet every value looked at in the code object is right.", nearest
     return "The outputs are wrong by no rule that is known.", nearest
 
 

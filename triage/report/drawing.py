@@ -11,10 +11,15 @@ _HEIGHT, _WIDTH = 400, 336
 _WITH_GLYPHS = 24  # columns up to which a cell is large enough for a letter
 
 
+def cell_size(drawn: Map) -> float:
+    """The side of a cell in CSS pixels, where the screen is wide enough."""
+    return max(_LEAST, min(_CELL, _HEIGHT / len(drawn.cells), _WIDTH / len(drawn.cells[0])))
+
+
 def drawing(drawn: Map) -> str:
     """The map as an SVG element, named by its title and summary."""
     rows, columns = len(drawn.cells), len(drawn.cells[0])
-    cell = max(_LEAST, min(_CELL, _HEIGHT / rows, _WIDTH / columns))
+    cell = cell_size(drawn)
     label = escape(f"{drawn.title}: {drawn.summary}")
     paths = "".join(f'<path class="{level}" d="{d}"/>' for level, d in _paths(drawn).items())
     inside = paths + _grid(rows, columns) + (_glyphs(drawn) if columns <= _WITH_GLYPHS else "")

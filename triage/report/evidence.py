@@ -78,13 +78,11 @@ def xray_table(xray: XRay | None, explained: bool) -> Section:
     parts: list[Part] = []
     if first is not None:
         parts.append(Facts(_divergence(first)))
-    elif xray.checkpoints:
-        parts.append(Paragraph("Every value that was looked at is right: the fault shows nowhere before the output."))
+    parts += [Paragraph(sentence(note)) for note in xray.notes]
     rows = tuple(_checkpoint(checkpoint, checkpoint is first) for checkpoint in xray.checkpoints)
     if rows:
         headings = ("stage", "looked at", "wrong", "first wrong value, and what made or used it")
         parts.append(Table(headings, rows, "Values on their way through the kernel, in the data's order", (2,)))
-    parts += [Paragraph(sentence(note), soft=True) for note in xray.notes]
     return Section("xray", title, tuple(parts))
 
 

@@ -101,8 +101,8 @@ def _folded(outputs: Outputs, tile: tuple[int, int]) -> Map:
         f"one place in blocks of {height} × {width}, over all blocks",
         FOLDED,
         tuple(map(tuple, torch.where(counts > 0, level, 0).tolist())),
-        ("row in block", 0, height - 1),
-        ("column in block", 0, width - 1),
+        ("row", 0, height - 1),
+        ("column", 0, width - 1),
         f"{touched:,} of {height * width:,} places are wrong in some block",
     )
 

@@ -20,7 +20,7 @@ from mxassay.triage.report.document import (
     Words,
     plain,
 )
-from mxassay.triage.report.drawing import drawing
+from mxassay.triage.report.drawing import cell_size, drawing
 from mxassay.triage.report.maps import MOST_CELLS
 from mxassay.triage.report.words import visible
 
@@ -29,6 +29,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 _MARKS = {Mark.NONE: "", Mark.RIGHT: "✓", Mark.WRONG: "✕", Mark.FIRST: "▶", Mark.CHOSEN: "●"}
 
 _SHORT = 22  # characters
+_TWO_LINES = 44  # CSS pixels
 
 
 def page(document: Document) -> str:
@@ -171,17 +172,25 @@ def _figure(drawn: Map) -> str:
         for i, level in enumerate(drawn.levels)
         if present[i]
     )
-    rows, columns = drawn.rows, drawn.columns
+    columns = drawn.columns
     wide = " wide" if len(drawn.cells[0]) > MOST_CELLS else ""
     return (
         f"<figure><figcaption><strong>{_text(drawn.title)}</strong> {_text(drawn.summary)}.</figcaption>"
         f'<div class="scroll" tabindex="0" role="region" aria-label="{_text(drawn.title)}">'
         f'<div class="axes{wide}">'
         f'<span class="across"><span>{_text(columns[0])} {columns[1]}</span>{_end(columns)}</span>'
-        f'<span class="down"><span>{_text(rows[0])} {rows[1]}</span>{_end(rows)}</span>'
+        f'<span class="down">{_down(drawn)}</span>'
         f"{drawing(drawn)}</div></div>"
         f'<p class="soft">A cell is {_text(drawn.cell)}.</p><ul class="legend">{legend}</ul></figure>'
     )
+
+
+def _down(drawn: Map) -> str:
+    """First and last row, in one line where two would not fit."""
+    name, first, last = drawn.rows
+    if last > first and len(drawn.cells) * cell_size(drawn) < _TWO_LINES:
+        return f"<span>{_text(name)}s {first}–{last}</span>"
+    return f"<span>{_text(name)} {first}</span>{_end(drawn.rows)}"
 
 
 def _end(side: tuple[str, int, int]) -> str:

@@ -6,7 +6,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import track
@@ -22,6 +22,9 @@ from mxassay.recording import Recorder, recording
 from mxassay.suite import PropertyRecord, run_suite, suite_verdict
 from mxassay.terminal import print_check, print_properties
 from mxassay.verdicts import CaseRecord, Document, exit_code, worst
+
+if TYPE_CHECKING:
+    from mxassay.run_report import Found
 
 
 def shapes_named(words: list[str | Shape]) -> list[Shape]:
@@ -83,6 +86,7 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
                 record, counts = _counted(kernel, case, chosen)
                 records.append(record)
                 recorder.case(_file_or_spec(options, kernel), record, options.profile or "", counts)
+            found = _found_out(options, todo, records, chosen) if page is not None else None
     properties = _suite(options, chosen.name) if options.profile else []
     recorder.properties(options.kernel, properties, options.profile or "", chosen.name, options.dialect)
     seconds = time.perf_counter() - started
@@ -91,7 +95,7 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
     if page is not None:
         from mxassay.run_report import write
 
-        write(page, records, properties)
+        write(page, records, properties, found)
     if options.json:
         extra: dict[str, Any] = {"cases": [record.as_json() for record in records]}
         if properties:
@@ -106,6 +110,21 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
     if page is not None:
         print(f"mxassay: report in {page}", file=sys.stderr)
     return exit_code(verdict)
+
+
+def _found_out(
+    options: argparse.Namespace, todo: list[tuple[Kernel, Case]], records: list[CaseRecord], device: Device
+) -> "Found":
+    from mxassay.run_report import found_out
+    from mxassay.triage.failure import Subject
+
+    def subject(kernel: Kernel) -> Subject:
+        return Subject(_file_or_spec(options, kernel), kernel.abi, device.name, options.aiter, options.tile)
+
+    checked = [(*what, record) for what, record in zip(todo, records, strict=True)]
+    console = Console(stderr=True)
+    with console.status("looking for the cause") if console.is_terminal else contextlib.nullcontext():
+        return found_out(checked, device, subject)
 
 
 def _page(options: argparse.Namespace) -> Path | None:
