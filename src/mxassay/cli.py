@@ -248,6 +248,7 @@ def _add_versions(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dialect", default="even", help="quantization dialect that BASE implements (default: even)")
     command.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")
     command.add_argument("--limit-seconds", type=float, default=600.0, help="for each version (600)")
+    command.add_argument("--no-diagnosis", action="store_true", help="do not look for the cause of a fault")
     command.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     _add_history(command)
 

@@ -16,6 +16,7 @@ from mxassay.recording import recording
 from mxassay.verdicts import Document, ExitCode, Verdict
 
 if TYPE_CHECKING:
+    from mxassay.triage.diagnosis import Diagnosis
     from mxassay.triage.versions.bisect import Bisected, Step
 
 _STYLE = {"good": "green", "bad": "bold red", "skipped": "yellow"}
@@ -43,25 +44,26 @@ def run(options: argparse.Namespace) -> int:
             told = (lambda step: _print_step(console, step)) if live else (lambda step: None)
             bench = Bench(cases, examiner.examine, versions.ready)
             found = Bisection(versions, bench, told).between(good, bad)
+            diagnosis = compare.diagnosed(options, found.compared, examiner) if found.compared else None
         seconds = time.perf_counter() - started
         if found.compared is not None:
             compare.keep(recorder, found.compared, examiner.setting.device.name, seconds)
     if options.json:
         verdict = Verdict.PASS if found.first_bad else Verdict.UNSUPPORTED
-        print(Document("bisect", verdict, seconds, environment(), as_json(found)).dumps())
+        print(Document("bisect", verdict, seconds, environment(), as_json(found, diagnosis)).dumps())
     else:
-        _print(compare.console_of(), found, seconds)
+        _print(compare.console_of(), found, diagnosis, seconds)
     return ExitCode.PASS if found.first_bad else ExitCode.UNSUPPORTED
 
 
-def as_json(found: "Bisected") -> dict[str, Any]:
+def as_json(found: "Bisected", diagnosis: "Diagnosis | None") -> dict[str, Any]:
     """The fields of the document."""
     return {
         "first_bad": found.first_bad,
         "suspects": list(found.suspects),
         "steps": [asdict(step) for step in found.steps],
         "notes": list(found.notes),
-        "compared": found.compared and compare.as_json(found.compared),
+        "compared": found.compared and compare.as_json(found.compared, diagnosis),
     }
 
 
@@ -69,7 +71,7 @@ def _print_step(console: Console, step: "Step") -> None:
     console.print(f"[{_STYLE[step.status]}]{step.status:8}[/]{step.commit[:10]}  {step.change}", highlight=False)
 
 
-def _print(console: Console, found: "Bisected", seconds: float) -> None:
+def _print(console: Console, found: "Bisected", diagnosis: "Diagnosis | None", seconds: float) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("commit", "", "since GOOD", "", "subject"):
         table.add_column(heading, no_wrap=heading != "subject")
@@ -89,6 +91,6 @@ def _print(console: Console, found: "Bisected", seconds: float) -> None:
         for note in found.notes:
             console.print(f"  {note}", highlight=False, markup=False, soft_wrap=True)
         console.print()
-        compare.print_compared(console, found.compared)
+        compare.print_compared(console, found.compared, diagnosis)
     console.print(f"\n{len(found.steps)} commits looked at, {ran} kernels run, {seconds:.1f} s", highlight=False)
     sys.stdout.flush()

@@ -13,12 +13,14 @@ from rich.table import Table
 
 from mxassay.devices import Device, device
 from mxassay.environment import environment
-from mxassay.errors import ContractError, UnsupportedError
+from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.recording import Recorder, recording
 from mxassay.verdicts import Document, ExitCode, Verdict
 
 if TYPE_CHECKING:
     from mxassay.hosting.versions import Examiner
+    from mxassay.triage.diagnosis import Diagnosis
+    from mxassay.triage.report import Replay
     from mxassay.triage.versions.cases import Case
     from mxassay.triage.versions.compare import Compared
     from mxassay.triage.versions.repository import Repository
@@ -43,17 +45,22 @@ def run(options: argparse.Namespace) -> int:
                 cases = cases_of(options, base.spec, examiner.setting.device)
                 with _told(f"comparing {base.words} with {candidate.words}", options):
                     found = Bench(cases, examiner.examine, versions.ready).compared(base, candidate)
+                diagnosis = diagnosed(options, found, examiner)
         except (UntestableError, UnsupportedError) as error:
             return _untestable(options, str(error), time.perf_counter() - started)
         keep(recorder, found, examiner.setting.device.name, time.perf_counter() - started)
     seconds = time.perf_counter() - started
     worse = found.comparison.wrong
+    if options.report:
+        from mxassay.triage.report import html
+
+        Path(options.report).write_text(html(diagnosis, found, replay_for(diagnosis)), encoding="utf-8")
     if options.json:
         verdict = Verdict.FAIL if worse else Verdict.PASS
-        print(Document("triage", verdict, seconds, environment(), as_json(found)).dumps())
+        print(Document("triage", verdict, seconds, environment(), as_json(found, diagnosis)).dumps())
     else:
         console = console_of()
-        print_compared(console, found)
+        print_compared(console, found, diagnosis)
         console.print(f"\n{len(found.comparison.rows)} cases on both, {seconds:.1f} s", highlight=False)
     return ExitCode.FAIL if worse else ExitCode.PASS
 
@@ -96,6 +103,31 @@ def cases_of(options: argparse.Namespace, spec: str | None, chosen: Device) -> "
     return cases_for(shapes, dialect=options.dialect, seed=options.seed, full_range=full_range)
 
 
+def diagnosed(options: argparse.Namespace, found: "Compared", examiner: "Examiner") -> "Diagnosis | None":
+    """What is wrong with the first case that is a fault in CANDIDATE; None where there is none or nobody asks.
+
+    That no diagnosis could be made is said on standard error; the comparison stands without it.
+    """
+    from mxassay.triage.versions.change import Change, Job
+
+    faults = [row for row in found.comparison.rows if row.change is Change.FAULT]
+    if not faults or options.no_diagnosis:
+        return None
+    with _told("looking for the cause", options):
+        try:
+            return examiner.diagnose(found.candidate, Job(faults[0].case))
+        except MxassayError as error:
+            print(f"mxassay: {error}", file=sys.stderr)
+            return None
+
+
+def replay_for(diagnosis: "Diagnosis | None") -> "Replay | None":
+    """How to run the smallest case again, in a checkout of CANDIDATE."""
+    from mxassay.triaging import replay_of
+
+    return replay_of(diagnosis.shrunk) if diagnosis is not None else None
+
+
 def keep(recorder: Recorder, found: "Compared", device_name: str, seconds: float) -> None:
     """Put the answer into the history."""
     from mxassay.triage.versions.history import Entry
@@ -114,7 +146,7 @@ def keep(recorder: Recorder, found: "Compared", device_name: str, seconds: float
     )  # fmt: skip
 
 
-def as_json(found: "Compared") -> dict[str, Any]:
+def as_json(found: "Compared", diagnosis: "Diagnosis | None" = None) -> dict[str, Any]:
     """The fields of the document."""
     sides = {
         side: {
@@ -125,7 +157,13 @@ def as_json(found: "Compared") -> dict[str, Any]:
             ("base", found.base, found.base_hash), ("candidate", found.candidate, found.candidate_hash),
         )
     }  # fmt: skip
-    return {**sides, **found.comparison.as_json()}
+    from mxassay.triage.report import as_json as in_plain_types
+
+    return {
+        **sides,
+        **found.comparison.as_json(),
+        "diagnosis": in_plain_types(diagnosis) if diagnosis is not None else None,
+    }
 
 
 def console_of() -> Console:
@@ -133,8 +171,8 @@ def console_of() -> Console:
     return Console(width=None if sys.stdout.isatty() else 140)
 
 
-def print_compared(console: Console, found: "Compared") -> None:
-    """The answer first, then the cases, then the figures that differ."""
+def print_compared(console: Console, found: "Compared", diagnosis: "Diagnosis | None" = None) -> None:
+    """The answer first, then the cases, then the figures that differ, then the diagnosis."""
     comparison = found.comparison
     style = "bold red" if comparison.wrong else _STYLE.get(comparison.change.value, "yellow")
     console.print(f"[{style}]{comparison.change.value}[/]  {comparison.words}", highlight=False, soft_wrap=True)
@@ -151,6 +189,11 @@ def print_compared(console: Console, found: "Compared") -> None:
         if row.first:
             console.print(f"  {row.case.words}: {row.first}", highlight=False, markup=False, soft_wrap=True)
     _print_figures(console, found)
+    if diagnosis is not None:
+        from mxassay.triage.report import text
+
+        console.print()
+        text(diagnosis, console, replay=replay_for(diagnosis))
 
 
 def _cases(found: "Compared") -> Table:

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,9 @@ def _child(request: dict[str, Any]) -> None:
         try:
             with device(request["device"]).open(), _opened(request) as kernel:
                 tell(opened=True)
-                for number, job in request["jobs"]:
+                if request["diagnosis"]:
+                    _diagnose(kernel, request["jobs"][0][1], request)
+                for number, job in [] if request["diagnosis"] else request["jobs"]:
                     tell(began=number)
                     tell(number=number, **_run(kernel, job, request, folder / f"{number}.pt"))
         except MxassayError as error:
@@ -126,6 +128,7 @@ def _reading(tree: str | None) -> Iterator[set[str]]:
 @contextmanager
 def _opened(request: dict[str, Any]) -> Iterator[Any]:
     import mxassay
+    from mxassay.errors import MxassayError, UnsupportedError
     from mxassay.loading import Request, open_kernels
 
     if request["own"]:
@@ -136,13 +139,14 @@ def _opened(request: dict[str, Any]) -> Iterator[Any]:
     wanted = Request(
         spec, request["abi"], request["dialect"], request["device"], request["aiter"], tile, seconds=request["limit"]
     )
-    try:
-        with open_kernels(wanted) as kernels:
-            yield _with_plans(kernels[0], spec)
-    except (ImportError, SyntaxError, AttributeError) as error:
-        from mxassay.errors import UnsupportedError
-
-        raise UnsupportedError(f"the version must import, not raise {type(error).__name__}: {error}") from error
+    with ExitStack() as stack:
+        try:
+            kernel = _with_plans(stack.enter_context(open_kernels(wanted))[0], spec)
+        except MxassayError:
+            raise
+        except BaseException as error:  # SystemExit too: a version that exits has not opened
+            raise UnsupportedError(f"the version must import, not raise {type(error).__name__}: {error}") from error
+        yield kernel
 
 
 def _importable(spec: str | None, tree: str | None) -> str | None:
@@ -228,6 +232,42 @@ def _run(kernel: Any, job: dict[str, Any], request: dict[str, Any], place: Path)
         record["error"] = f"{type(error).__name__}: {error}"
     record["error"] = _without(record["error"], request["tree"])
     return {**record, "seconds": time.perf_counter() - started}
+
+
+def _diagnose(kernel: Any, job: dict[str, Any], request: dict[str, Any]) -> None:
+    """Make the call of the job, which failed before, and write what is wrong with it to the file `diagnosis`."""
+    from dataclasses import replace
+
+    import torch
+
+    from mxassay.hosting.version_jobs import case_of, planned
+    from mxassay.properties.kernel import KernelUnderTest, Launch, Placement, put_under_test
+    from mxassay.triage.failure import Failure, Subject
+    from mxassay.triage.rerun import again, on
+    from mxassay.triage.versions.change import Planned
+    from mxassay.triaging import diagnosed
+
+    own = request["spec"] is None
+    under_test = KernelUnderTest(kernel, request["device"], request["tensors_on"], own=own)
+    put_under_test(under_test)
+    operands = case_of(job["case"]).operands()
+    # Suspects know what our plans say; a foreign kernel plans for itself.
+    plan = kernel.plan_for(*operands.shape) if own else None
+    subject = Subject(
+        None if own else request["name"], kernel.abi, request["device"], request["aiter"],
+        tuple(request["tile"]) if request["tile"] else None,
+    )  # fmt: skip
+    failure = again(Failure(subject, operands, Launch(plan), Placement(), None), on(under_test))
+    found = diagnosed(failure, under_test)
+
+    def sent(case: Failure) -> Failure:
+        """A plan of this version's own type means nothing to whoever reads the file."""
+        if case.launch.plan is None:
+            return case
+        said = planned(case.launch.plan)
+        return replace(case, launch=replace(case.launch, plan=Planned(said["words"], said["plan"])))
+
+    torch.save(replace(found, failure=sent(found.failure), shrunk=sent(found.shrunk)), request["diagnosis"])
 
 
 def _without(text: str, tree: str | None) -> str:

@@ -6,17 +6,19 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
 import mxassay
 from mxassay.devices import Device
-from mxassay.errors import MxassayError
+from mxassay.errors import ContractError, MxassayError
 from mxassay.hosting.version_jobs import job_as_json
 
 if TYPE_CHECKING:
+    from mxassay.triage.diagnosis import Diagnosis
+    from mxassay.triage.failure import Failure
     from mxassay.triage.versions.change import Examination, Job, Run
     from mxassay.triage.versions.version import Version
 
@@ -80,7 +82,27 @@ class Examiner:
             runs = tuple(_run(records[number], folder / f"{number}.pt") for number in range(len(jobs)))
             return Examination(runs, tuple(sorted(read)))
 
-    def _ask(self, version: "Version", folder: Path, jobs: list[tuple[int, dict[str, Any]]]) -> str:
+    def diagnose(self, version: "Version", job: "Job") -> "Diagnosis":
+        """What is wrong with a call that failed, found out in a process that has `version` open.
+
+        Raises MxassayError where that process ends without an answer.
+        """
+        import torch
+
+        with tempfile.TemporaryDirectory(prefix="mxassay-runs-") as name:
+            folder = Path(name)
+            place = folder / "diagnosis.pt"
+            ended = self._ask(version, folder, [(0, job_as_json(job))], place)
+            if not place.exists():
+                why = next((line["unopened"] for line in _lines(folder / "results.jsonl") if "unopened" in line), ended)
+                raise MxassayError(f"the diagnosis must end, but {why}:\n{_tail(folder / 'printed.txt')}")
+            # Written by our own process just now: a pickle of records.
+            found: Diagnosis = torch.load(place, weights_only=False)
+            return replace(found, failure=_with_our_plan(found.failure), shrunk=_with_our_plan(found.shrunk))
+
+    def _ask(
+        self, version: "Version", folder: Path, jobs: list[tuple[int, dict[str, Any]]], diagnosis: Path | None = None
+    ) -> str:
         (folder / "results.jsonl").unlink(missing_ok=True)
         setting = self.setting
         request = {
@@ -96,6 +118,8 @@ class Examiner:
             "tile": setting.tile,
             "limit": setting.seconds,
             "jobs": jobs,
+            "name": version.name,
+            "diagnosis": str(diagnosis) if diagnosis else None,
         }
         process = self._started()
         requests, answers = _pipes(process)
@@ -123,6 +147,20 @@ class Examiner:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
             )  # fmt: skip
         return self._process
+
+
+def _with_our_plan(failure: "Failure") -> "Failure":
+    """With the plan as a plan of ours, so that the case can be run again, where it is one."""
+    from mxassay.optimized import Plan
+    from mxassay.triage.versions.change import Planned
+
+    plan = failure.launch.plan
+    if not isinstance(plan, Planned) or plan.fields is None:
+        return failure
+    try:
+        return replace(failure, launch=replace(failure.launch, plan=Plan(**plan.fields)))
+    except (ContractError, TypeError):
+        return failure
 
 
 def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:
