@@ -77,6 +77,11 @@ def _trimmed(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
+def test_the_report_that_is_explained_is_the_one_that_is_run(docs: Path) -> None:
+    explained = (docs / "guide" / "read-a-report.md").read_text(encoding="utf-8").split("```text\n")[1].split("```")[0]
+    assert explained in (docs / "guide" / "quickstart.md").read_text(encoding="utf-8")
+
+
 def test_a_changed_output_is_seen() -> None:
     _assert_shown("a …\nb", "a 1\nb\n", "here")
     with pytest.raises(AssertionError, match="must print"):
