@@ -74,6 +74,25 @@ def test_targets_and_folders_exist(root: Path) -> None:
     assert [folder for folder in folders if not (root / folder).is_dir()] == []
 
 
+def _anchors(page: Path) -> set[str]:
+    """What the headings of a page may be called behind a #."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_links_between_files_lead_somewhere(root: Path) -> None:
+    found = 0
+    for page in (root / "README.md", root / "CONTRIBUTING.md"):
+        for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = link.partition("#")
+            if "://" in link:
+                continue
+            found += 1
+            assert (root / path).exists(), link
+            assert not anchor or anchor in _anchors(root / path), link
+    assert found > 2
+
+
 def _named_in(text: str) -> list[str]:
     return [" ".join(words.split()) for words in _INLINE.findall(text)]
 
