@@ -73,8 +73,10 @@ def _blocks(trace: Trace, rows: Index, columns: Index) -> Index:
         _ballot(trace, trace.w.block, w), _ballot(trace, trace.w.scale, w), _ballot(trace, trace.a.block, a),
         _ballot(trace, trace.a.scale, a),
     ])  # fmt: skip
-    support = np.stack([(ballots == mine).sum(axis=0) for mine in ballots]) * (ballots >= 0)
-    # Of two that say one thing and two that say another, W and its scales are two loads and A is one.
+    # Of two that say one thing and two that say another, those count more whose bands follow each other; then W and its
+    # scales, which are two loads where A is one.
+    steady = (ballots - ballots[..., :1] == np.arange(ballots.shape[-1])).all(axis=-1, keepdims=True)
+    support = (np.stack([2 * (ballots == mine).sum(axis=0) for mine in ballots]) + steady) * (ballots >= 0)
     best = np.take_along_axis(ballots, support.argmax(axis=0)[None], axis=0)[0]
     w_dead = (ballots[0] < 0) & (ballots[1] < 0)
     return np.where((support.max(axis=0) > 0) & ~w_dead, best, DEAD)

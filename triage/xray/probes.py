@@ -7,8 +7,8 @@ Three kinds:
   A spell in binary: large or a quarter of it for the place in the block, the sign for the block. All blocks of A have
   one exponent.
 - "scales": the exponents of A's blocks spell the index of the block.
-- "sums": each row of A and of W is one power of two, random for each row and run, so that every sum is exact even in
-  bfloat16 and tells which row and column it belongs to.
+- "sums": each row of A is one power of two and each block of W another, random for each run, so that a sum tells which
+  row and column it belongs to. For K up to 1024 it is exact even in bfloat16.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ MASK, MIXED, OUTSIDE = -1, -2, -3
 """Instead of an index: a constant stands in for data; no single index fits; poison from outside every buffer."""
 
 _POISON = 0xFF
-SUM_RUNS = 4
+SUM_RUNS = 5
 _PLACE_RUNS = 5  # bits of a place in a block
 
 
@@ -96,7 +96,7 @@ class Probes:
         self.code_runs = max(_PLACE_RUNS + 1, self._block_bits, least)
         random = np.random.default_rng(950)
         self._powers = [
-            (random.integers(-45, 16, m), random.choice((-1.0, 1.0), m), random.integers(0, 61, n))
+            (random.integers(-30, 31, m), random.choice((-1.0, 1.0), m), random.integers(0, 4, (n, self.blocks)))
             for _ in range(SUM_RUNS)
         ]
 
@@ -143,9 +143,9 @@ class Probes:
         return self.w_scales.byte(np.arange(n * self.blocks), run).reshape(n, self.blocks)
 
     def _sums(self, run: int) -> Operands:
-        (_, n, k), (rows, signs, columns) = self.shape, self._powers[run]
+        (_, n, k), (rows, signs, blocks) = self.shape, self._powers[run]
         a = np.repeat(np.ldexp(signs, rows)[:, None], k, axis=1)
-        scales = np.repeat((127 + columns)[:, None], self.blocks, axis=1).astype(np.uint8)
+        scales = (127 + blocks).astype(np.uint8)
         ones = pack(torch.full((n, k), 2, dtype=torch.uint8)).numpy()
         return self._made(a.astype(np.float32), ones, scales)
 

@@ -18,23 +18,27 @@ WORDS = {"a": "A", "a_scales": "the scales of A", "w": "W", "w_scales": "the sca
 @dataclass
 class Role:
     """A buffer: `what` is a key of STAGES; `offsets` int64 (rows, K/32): where each block or scale byte begins, in
-    bytes from the view's first, whatever its strides."""
+    bytes from the view's first, whatever its strides. `otherwise`: the same if W or a scale table lay the other way,
+    shuffled or row-major."""
 
     view: View
     index: int
     what: str
     shuffled: bool
     offsets: NDArray[np.int64]
+    otherwise: NDArray[np.int64] | None = None
 
 
 def roles_of(record: Record, case: Operands) -> list[Role]:
     """The operands among a launch's buffers. `case` is what the launch computed, of distinctive content."""
     found = []
-    for what, shuffled, content, offsets in _candidates(case):
+    candidates = _candidates(case)
+    for what, shuffled, content, offsets in candidates:
+        others = [places for name, way, _, places in candidates if name == what and way != shuffled]
         for index, view in enumerate(record.views):
             seen = record.before[index]
             if seen.shape == content.shape and _alike(seen, content):
-                found.append(Role(view, index, what, shuffled, offsets))
+                found.append(Role(view, index, what, shuffled, offsets, others[0] if others else None))
     return found
 
 

@@ -101,7 +101,8 @@ def session_of(failure: Failure, run: Run) -> Session:
         probed.setdefault(kind, []).append(seen[index])
         if kind == "codes" and len(probed[kind]) == 1:
             session.roles = roles_of(seen[index], operands)
-            session.astray = unprepared(seen[index], operands, session.roles)
+            if _is_prepared(failure):
+                session.astray = unprepared(seen[index], operands, session.roles)
     session.trace = trace_of(session.product, probed, session.probes)
     ours, seen_by_run = session.product.conversions, [record.conversions for record in probed["codes"]]
     if all(len(found) == len(ours) for found in seen_by_run):
@@ -144,6 +145,12 @@ def _follow_stores(session: Session, sums: list[Record]) -> None:
         probed.append(stores_of(record, place, m))
     if all(np.array_equal(found.lane, session.stores.lane) for found in probed):
         session.origins = origins_of(session.trace, probed)
+
+
+def _is_prepared(failure: Failure) -> bool:
+    """Whether the launch takes weights that our own host code has brought into row-major order."""
+    linear = failure.launch.entry == "matmul_prepared" or bool(getattr(failure.launch.plan, "linear", False))
+    return failure.subject.spec is None and linear
 
 
 def _step_of(failure: Failure) -> int | None:

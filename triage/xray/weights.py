@@ -40,6 +40,10 @@ def watch_weights(session: Session) -> Iterator[Checkpoint]:
         return
     expected = frame.expected(trace, "w")
     watch = _Watch(session, trace, frame, expected)
+    layouts = watch.misread()
+    if layouts is not None:
+        yield layouts
+        return
     together = bool(over_read(trace, frame).any())
     for what, points in (("w", watch.codes), ("w_scales", watch.scales)):
         role = next((role for role in session.roles if role.what == what), None)
@@ -58,6 +62,27 @@ class _Watch:
     trace: Trace
     frame: Frame
     expected: NDArray[np.int64]
+
+    def misread(self) -> Checkpoint | None:
+        """Where W and its scales both lie one way and are read as if they lay the other: whoever launches says so."""
+        side, live = self.trace.w, self.expected >= 0
+        roles = {role.what: role for role in self.session.roles}
+        count = 0
+        for what, index in (("w", side.block), ("w_scales", side.scale)):
+            role = roles.get(what)
+            wrong = live & (index >= 0) & (index != self.expected)
+            if role is None or role.otherwise is None or not wrong.any():
+                return None
+            found = role.offsets.reshape(-1)[index[wrong]]
+            if (found != role.otherwise.reshape(-1)[self.expected[wrong]]).any():
+                return None
+            count += int(wrong.sum())
+        shuffled = roles["w"].shuffled
+        ways = ("row-major", "preshuffled")
+        return point(
+            "launch", "order in which W and its scales are read", 2 * int(live.sum()), count, record=self.trace.record,
+            inst=self.trace.insts[0], expected=f"{ways[shuffled]}, as they lie", found=ways[not shuffled],
+        )  # fmt: skip
 
     def codes(self, role: Role | None) -> Checkpoint:
         side, live = self.trace.w, self.expected >= 0
