@@ -13,6 +13,8 @@ NEEDS = {
     "own": "our own kernel, whose stages, plans and entry points it is about: leave out --mx-kernel",
     "same-process": "a kernel that runs in this process, where it can be watched, not in a worker of its own",
     "quantizes": "a kernel that quantizes activations itself, which a prebuilt one does not",
+    "WEIGHT_PRESHUFFLE": "a kernel that takes weights in WEIGHT_PRESHUFFLE; this one says that it takes another order",
+    "SCALE_SHUFFLE": "a kernel that takes scales in SCALE_SHUFFLE; this one says that it takes another order",
     "emulated": "the emulated card, which can be watched: --mx-device emulated",
     "fpsan": "the floating-point sanitizer of Triton 3.9",
     "scaled-mfma": "a scaled MFMA: elsewhere Triton widens codes to bfloat16, whose range is smaller",
@@ -135,6 +137,7 @@ CATALOGUE: dict[str, Property] = {
             "The kernel reads the code of W[n, k] from the byte and nibble that the preshuffle names, for every n and "
             "k: recovered from outputs alone.",
             _SHUFFLE,
+            ("WEIGHT_PRESHUFFLE",),
         ),
         Property(
             "scale-map",
@@ -142,6 +145,7 @@ CATALOGUE: dict[str, Property] = {
             "The kernel reads the scale of W[n, 32 g ...] from the byte that the scale shuffle names, for every n and "
             "g: recovered from outputs alone.",
             _SHUFFLE,
+            ("SCALE_SHUFFLE",),
         ),
         # fused quantizer
         Property(
@@ -435,6 +439,7 @@ CATALOGUE: dict[str, Property] = {
             "padding",
             "What fills the padding of the scale table, 0x00, 0x7F or 0xFF, changes no bit.",
             "uninitialised padding",
+            ("SCALE_SHUFFLE",),
         ),
         Property(
             "surroundings",

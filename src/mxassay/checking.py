@@ -34,18 +34,7 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
         case: the inputs, as a shape and a seed.
         device: must be open.
     """
-    record = CaseRecord(
-        shape=case.shape,
-        kernel=kernel.name,
-        device=device.name,
-        property=PROPERTY,
-        plan=case.plan_text,
-        verdict=Verdict.PASS,
-        reduced_from=case.reduced_from,
-        dialect=case.dialect,
-        seed=case.seed,
-        replay=_replay(kernel, case, device),
-    )
+    record = _record(kernel, case, device)
     from mxassay.arenas import GuardedAllocations
 
     problem = build(case, device.tensors_on)
@@ -75,6 +64,26 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
         message = f"inputs, and the bytes around every buffer, must be left alone, not {'; '.join(strays)}"
         record = replace(record, verdict=Verdict.FAIL, message=message)
     return replace(record, **clock.seconds())
+
+
+def refused(kernel: Kernel, case: Case, device: Device, why: str) -> CaseRecord:
+    """The record of a case that the kernel says it does not take; nothing runs."""
+    return replace(_record(kernel, case, device), verdict=Verdict.UNSUPPORTED, message=why)
+
+
+def _record(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
+    return CaseRecord(
+        shape=case.shape,
+        kernel=kernel.name,
+        device=device.name,
+        property=PROPERTY,
+        plan=case.plan_text,
+        verdict=Verdict.PASS,
+        reduced_from=case.reduced_from,
+        dialect=case.dialect,
+        seed=case.seed,
+        replay=_replay(kernel, case, device),
+    )
 
 
 def _judge(record: CaseRecord, problem: Problem, out: "torch.Tensor") -> CaseRecord:

@@ -78,14 +78,19 @@ def parser() -> argparse.ArgumentParser:
         metavar="SHAPE",
         help="leaderboard, tests, edges, all, or M,N,K (default: all; for a code object, by its tile)",
     )
-    check.add_argument("--dialect", default="even", help="quantization dialect the kernel implements (default: even)")
+    check.add_argument("--dialect", help="quantization dialect it implements (default: what it declares, else even)")
     check.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")
     check.add_argument(
         "--profile",
         choices=("quick", "thorough", "nightly"),
         help="also run the property suite, with this many examples (see docs/properties.md)",
     )
-    check.add_argument("--multiples", metavar="M,N,K", help="with --profile: the kernel takes multiples of these sizes")
+    check.add_argument(
+        "--multiples",
+        type=_shape,
+        metavar="M,N,K",
+        help="it takes multiples of these (default: what it declares)",
+    )
     check.add_argument(
         "--database", metavar="PLACE", help="with --profile: failing examples, a folder or redis://HOST/DB"
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from mxassay.declaration import ROW_MAJOR, declared
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.kernels import GemmArguments, Kernel, Returned
 
@@ -75,10 +76,11 @@ def _mxfp4_gemm(request: Request) -> Iterator[list[Kernel]]:
     if request.spec is None:
         yield [_own(request)]
         return
+    told = declared(request.spec)
     function = attribute(request.spec, "")
 
     def call(x: GemmArguments, _plan: object) -> Returned:
-        return Returned(function(x.a, x.b_preshuffled, x.b_scales_shuffled))
+        return Returned(function(x.a, *told.arranged(x)))
 
     yield [Kernel(request.spec, "mxfp4-gemm", request.dialect, call, words=shlex.quote(request.spec))]
 
@@ -95,6 +97,11 @@ def _own(request: Request) -> Kernel:
 @contextmanager
 def _gpumode(request: Request) -> Iterator[list[Kernel]]:
     assert request.spec is not None
+    told = declared(request.spec)
+    if ROW_MAJOR in (told.weights, told.scales):
+        raise ContractError(
+            f"{request.spec} must declare no {ROW_MAJOR} layout, not one for ABI gpumode; it hands over both orders"
+        )
     words = f"{shlex.quote(request.spec)} --abi gpumode"
     words += f" --aiter {shlex.quote(request.aiter)}" if request.aiter else ""
     if request.device != "emulated":

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis.errors import Flaky, Unsatisfiable
 
+from mxassay.declaration import ROW_MAJOR, Declaration, multiples_of, settled
 from mxassay.devices import DEVICES, Device, device
-from mxassay.errors import MxassayError, UnsupportedError
+from mxassay.errors import ContractError, MxassayError, UnsupportedError
 
 if TYPE_CHECKING:
-    from mxassay.properties.kernel import Contract, KernelUnderTest
+    from mxassay.properties.kernel import KernelUnderTest
 
 _MARKED = {
     "mi355x": "needs a real MI355X (gfx950)",
@@ -30,8 +31,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add = group.addoption
     add("--mx-kernel", help="kernel under test: module:attr, path.py:attr, path.py or path.co (default: our own)")
     add("--mx-abi", help="its ABI: mxfp4-gemm, gpumode or aiter-a4w4 (default: told from the name)")
-    add("--mx-dialect", default="even", help="quantization dialect it implements (default: even)")
-    add("--mx-multiples", help="M,N,K: the sizes it takes are multiples of these (default: 1,16,64)")
+    add("--mx-dialect", help="quantization dialect it implements (default: what it declares, else even)")
+    add("--mx-multiples", help="M,N,K: it takes multiples of these (default: what it declares, else 1,16,64)")
     add("--mx-aiter", metavar="PATH", help="root of an aiter checkout, for kernels that import aiter")
     add("--mx-tile", metavar="MxN", help="tile of a code object whose name does not say it")
     add("--mx-device", default="auto", help=f"device to run kernels on: auto, {', '.join(DEVICES)} (default: auto)")
@@ -53,6 +54,10 @@ def pytest_configure(config: pytest.Config) -> None:
         from mxassay.profiles import load, loaded
 
         load(profile or loaded(), database)
+    try:
+        _told(config)
+    except ContractError as error:
+        raise pytest.UsageError(str(error)) from error
     if config.getoption("--mx-verdicts") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Verdicts(Path(config.getoption("--mx-verdicts"))))
 
@@ -110,6 +115,16 @@ def _claimed(item: pytest.Item) -> str | None:
     return marker.args[0] if marker else None
 
 
+def _told(config: pytest.Config) -> Declaration:
+    """What holds for the kernel: options first, then what it declares."""
+    multiples = config.getoption("--mx-multiples")
+    return settled(
+        config.getoption("--mx-kernel"),
+        config.getoption("--mx-dialect"),
+        multiples_of(multiples) if multiples else None,
+    )
+
+
 def _features(config: pytest.Config) -> frozenset[str]:
     """What the session offers, in the words of `mxassay.properties.catalogue.NEEDS`."""
     name = config.getoption("--mx-device")
@@ -125,6 +140,8 @@ def _features(config: pytest.Config) -> frozenset[str]:
         found.add("same-process")
     if abi != "aiter-a4w4":
         found.add("quantizes")
+    told = _told(config)
+    found |= {layout for layout in (told.weights, told.scales) if layout != ROW_MAJOR}
     return frozenset(found)
 
 
@@ -145,7 +162,7 @@ def _replay(item: pytest.Item) -> str:
     words = ["pytest", "--pyargs", where]
     for option in ("kernel", "abi", "dialect", "multiples", "aiter", "tile", "device", "profile"):
         value = item.config.getoption(f"--mx-{option}")
-        if value and (option, value) != ("dialect", "even"):
+        if value:
             words += [f"--mx-{option}", value]
     return shlex.join(words)
 
@@ -165,7 +182,8 @@ def mx_device(request: pytest.FixtureRequest) -> Iterator[Device]:
 def mx_kernel(request: pytest.FixtureRequest, mx_device: Device) -> "Iterator[KernelUnderTest]":
     """The kernel under test: a `mxassay.properties.kernel.KernelUnderTest`."""
     from mxassay.loading import Request, open_kernels
-    from mxassay.properties.kernel import KernelUnderTest, put_under_test
+    from mxassay.properties.kernel import Contract, KernelUnderTest, put_under_test
+    from mxassay.reference import dialect_named
 
     if mx_device.name == "emulated":
         # Raises the recursion limit when it is first imported; Hypothesis warns of that inside a test.
@@ -175,7 +193,7 @@ def mx_kernel(request: pytest.FixtureRequest, mx_device: Device) -> "Iterator[Ke
     wanted = Request(
         spec=option("--mx-kernel"),
         abi=option("--mx-abi"),
-        dialect=option("--mx-dialect"),
+        dialect=dialect_named(str(_told(request.config).dialect)).name,
         device=mx_device.name,
         aiter=option("--mx-aiter"),
         tile=tile,  # type: ignore[arg-type]
@@ -189,20 +207,11 @@ def mx_kernel(request: pytest.FixtureRequest, mx_device: Device) -> "Iterator[Ke
             kernels[0],
             mx_device.name,
             mx_device.tensors_on,
-            _contract(option("--mx-multiples")),
+            Contract(*_told(request.config).takes),
             own="own" in _features(request.config),
         )
         put_under_test(found)
         yield found
-
-
-def _contract(words: str | None) -> "Contract":
-    from mxassay.properties.kernel import Contract
-
-    if words is None:
-        return Contract()
-    m, n, k = (int(size) for size in words.split(","))
-    return Contract(m, n, k)
 
 
 class _Verdicts:

@@ -100,6 +100,59 @@ def test_a_kernel_that_refuses_everything_is_skipped_with_its_words(tmp_path):
     assert record["message"].endswith("at last: this kernel must have a card, not none")
 
 
+PLAIN = """
+from mxassay.reference import RCEIL, matmul, quantize
+
+MXASSAY = {"dialect": "rceil", "multiples": (2, 32, 256), "weights": "ROW_MAJOR", "scales": "ROW_MAJOR"}
+
+def fn(a, b, scales):
+    assert a.shape[0] % 2 == b.shape[0] % 32 == a.shape[1] % 256 == 0
+    return matmul(*quantize(a, RCEIL), b, scales)
+"""
+
+
+def test_a_kernel_is_held_to_what_it_declares_and_what_does_not_apply_is_skipped(tmp_path):
+    """In its dialect, at its sizes, its weights and scales in its order; the maps of the other orders don't apply."""
+    (tmp_path / "mine.py").write_text(PLAIN)
+    targets = ("test_gemm::test_certified_outputs_are_exact", "test_gemm::test_sharp_blocks", "test_layouts")
+    targets = [
+        f"mxassay.properties.{target}" for target in (*targets, "test_padding::test_padding_bytes_change_no_bit")
+    ]
+    verdicts, done = suite(tmp_path, "--pyargs", *targets, "--mx-kernel", "mine.py:fn", "--mx-device", "emulated")
+    assert done.returncode == 0, done.stdout
+    found = {record["property"]: record for record in verdicts.values()}
+    assert found["gemm-certified"]["verdict"] == found["gemm-sharp-blocks"]["verdict"] == "PASS"
+    skipped = {name: record["message"] for name, record in found.items() if record["verdict"] == "UNSUPPORTED"}
+    weights = "needs a kernel that takes weights in WEIGHT_PRESHUFFLE; this one says that it takes another order"
+    scales = "needs a kernel that takes scales in SCALE_SHUFFLE; this one says that it takes another order"
+    assert skipped == {"weight-map": weights, "scale-map": scales, "padding-bytes": scales}
+
+
+def test_an_option_overrides_what_a_kernel_declares(tmp_path):
+    (tmp_path / "mine.py").write_text(PLAIN)
+    target = "mxassay.properties.test_fused_quantizer::test_activations_come_back_quantized"
+    words = ("--mx-kernel", "mine.py:fn", "--mx-dialect", "even", "--mx-device", "emulated")
+    verdicts, done = suite(tmp_path, "--pyargs", target, *words)
+    (record,) = verdicts.values()
+    assert (record["verdict"], done.returncode) == ("FAIL", 1)
+    assert "--mx-dialect even" in record["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--mx-multiples", "1,16"), "multiples must be M,N,K with positive integers, not 1,16"),
+        (("--mx-kernel", "mine.py:fn"), "MXASSAY of mine.py must be a dictionary, not 1"),
+    ],
+)
+def test_wrong_words_about_a_kernel_are_wrong_usage(tmp_path, words, message):
+    (tmp_path / "mine.py").write_text("MXASSAY = 1\n")
+    words = [sys.executable, "-m", "pytest", "-p", "mxassay.pytest_plugin", "--pyargs", "mxassay.properties", *words]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr.strip()) == (4, f"ERROR: {message}")
+
+
 def test_a_database_folder_keeps_failures(tmp_path):
     (tmp_path / "mine.py").write_text(WRONG)
     target = "mxassay.properties.test_gemm::test_every_scale_byte"

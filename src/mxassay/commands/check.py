@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.progress import track
 
 from mxassay.cases import EDGES, Case, cases
-from mxassay.checking import check_case
+from mxassay.checking import check_case, refused
+from mxassay.declaration import Declaration, settled
 from mxassay.devices import Device, device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
@@ -48,16 +49,18 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, recorder: Recorder) -> int:
     page = _page(options)
     chosen = device(options.device)
+    told = settled(options.kernel, options.dialect, options.multiples)
+    dialect = str(told.dialect)
     started = time.perf_counter()
     with chosen.open():
         from mxassay.reference import DIALECTS
 
-        if options.dialect not in DIALECTS:
-            raise ContractError(f"dialect must be one of {', '.join(DIALECTS)}, not {options.dialect}")
+        if dialect not in DIALECTS:
+            raise ContractError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect}")
         request = Request(
             spec=options.kernel,
             abi=options.abi,
-            dialect=options.dialect,
+            dialect=dialect,
             device=chosen.name,
             aiter=options.aiter,
             tile=options.tile,
@@ -71,7 +74,7 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
                 (kernel, case)
                 for kernel in kernels
                 for case in cases(
-                    kernel, _shapes(kernel, options.shapes), full_size=chosen.full_size, seed=options.seed
+                    kernel, _shapes(kernel, options.shapes, told), full_size=chosen.full_size, seed=options.seed
                 )
             ]
             watched = track(
@@ -83,12 +86,16 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
             )
             records = []
             for kernel, case in watched:
-                record, counts = _counted(kernel, case, chosen)
+                if told.admits(case.shape):
+                    record, counts = _counted(kernel, case, chosen)
+                else:
+                    takes = "M={}, N={}, K={}".format(*told.takes)
+                    record, counts = refused(kernel, case, chosen, f"sizes must be multiples of {takes}"), {}
                 records.append(record)
                 recorder.case(_file_or_spec(options, kernel), record, options.profile or "", counts)
             found = _found_out(options, todo, records, chosen) if page is not None else None
     properties = _suite(options, chosen.name) if options.profile else []
-    recorder.properties(options.kernel, properties, options.profile or "", chosen.name, options.dialect)
+    recorder.properties(options.kernel, properties, options.profile or "", chosen.name, dialect)
     seconds = time.perf_counter() - started
     verdicts = [record.verdict for record in records]
     verdict = worst([*verdicts, suite_verdict(properties)] if properties else verdicts)
@@ -168,7 +175,7 @@ def _suite(options: argparse.Namespace, device_name: str) -> list[PropertyRecord
                 "kernel": options.kernel,
                 "abi": options.abi,
                 "dialect": options.dialect,
-                "multiples": options.multiples,
+                "multiples": ",".join(map(str, options.multiples)) if options.multiples else None,
                 "aiter": options.aiter,
                 "tile": "x".join(map(str, options.tile)) if options.tile else None,
                 "database": options.database,
@@ -176,7 +183,9 @@ def _suite(options: argparse.Namespace, device_name: str) -> list[PropertyRecord
         )
 
 
-def _shapes(kernel: Kernel, words: list[str | Shape] | None) -> list[Shape]:
-    if words is None and kernel.shapes is not None:
-        return list(kernel.shapes)
-    return shapes_named(words or ["all"])
+def _shapes(kernel: Kernel, words: list[str | Shape] | None, told: Declaration) -> list[Shape]:
+    """What the user named; else those of the kernel's own or of all groups that the kernel says it takes."""
+    if words is not None:
+        return shapes_named(words)
+    found = list(kernel.shapes) if kernel.shapes is not None else shapes_named(["all"])
+    return [shape for shape in found if told.admits(shape)] or [told.takes]
