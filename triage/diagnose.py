@@ -137,7 +137,8 @@ def _suspects(found: _Findings, run: Run, until: float) -> tuple[tuple[Explanati
 def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation], until: float) -> None:
     """Look at stages by themselves until one is wrong. Where suspects are left, only a stage of theirs settles it."""
     theirs = {(one.class_, one.stage) for one in left}
-    for exam, seen in look(exams_for(found.failure.property), kernel, found.notes.append):
+    exams = exams_for(found.failure.property, found.failure.out is not None)
+    for exam, seen in look(exams, kernel, found.notes.append):
         if not theirs or (seen.class_, seen.stage) in theirs:
             found.seen = seen
             found.notes.append(f"looked at by itself ({exam.id}): {seen.statement}")
@@ -186,6 +187,7 @@ def _diagnosis(found: _Findings) -> Diagnosis:
         found.blame,
         tuple(dict.fromkeys(found.notes)),
         found.seconds,
+        found.seen.statement if found.seen else "",
     )
 
 

@@ -110,19 +110,22 @@ def shrink(failure: Failure, run: Run, *, seconds: float = 5.0, runs: int = 250)
 
 
 def _place(failure: Failure) -> tuple[int, int]:
-    """Row and column of the first wrong output; (0, 0) where there is none."""
+    """Row and column of a wrong output, one whose bits are certain if there is such a one; (0, 0) where none is."""
     if failure.out is None or malformed(failure):
         return 0, 0
-    i, j = (int(x) for x in wrong_outputs(failure).nonzero()[0])
+    wrong = wrong_outputs(failure)
+    certain = wrong & failure.operands.expectation.certified
+    i, j = (int(x) for x in (certain if certain.any() else wrong).nonzero()[0])
     return i, j
 
 
 def _one_tile(search: _Search) -> None:
+    """The tile around a wrong output, cut so that what is ragged stays ragged: then nothing is compiled anew."""
     m, n, _ = search.best.operands.shape
     i, j = _place(search.best)
     plan = search.best.launch.plan
     tile_m, tile_n = (plan.tile_m, plan.tile_n) if plan is not None else (16, 32)
-    rows, columns = _range(i, tile_m, m), _range(j, tile_n, n)
+    rows, columns = _range(i, tile_m, m, 1), _range(j, tile_n, n, 16)
     operands = search.best.operands
     if (len(rows), len(columns)) != (m, n):
         small = operands.rows(rows).columns(columns)
@@ -130,9 +133,14 @@ def _one_tile(search: _Search) -> None:
             search.take(operands.columns(columns))
 
 
-def _range(index: int, tile: int, size: int) -> torch.Tensor:
+def _range(index: int, tile: int, size: int, least: int) -> torch.Tensor:
+    """The places of the tile that holds `index`; less `least` of them where the last tile of `size` is not whole and
+    this one is."""
     first = index // tile * tile
-    return torch.arange(first, min(first + tile, size))
+    last = min(first + tile, size)
+    if size % tile and last - first == tile and tile > 2 * least:
+        first, last = (first + least, last) if index - first >= least else (first, last - least)
+    return torch.arange(first, last)
 
 
 def _simpler_launch(search: _Search) -> None:
@@ -181,15 +189,42 @@ def _ddmin(units: list[Any], keeps: Callable[[list[Any]], bool]) -> None:
 
 def _fewer_elements(search: _Search) -> None:
     i, j = _place(search.best)
-    only_row = torch.zeros(search.best.operands.shape[0], dtype=torch.bool)
-    only_row[i] = True
-    _keep_a(search, only_row.unsqueeze(1).expand(search.best.operands.a.shape))
-    only_column = torch.zeros(search.best.operands.shape[1], dtype=torch.bool)
-    only_column[j] = True
-    _keep_w(search, only_column.unsqueeze(1).expand(len(only_column), search.best.operands.shape[2]))
+    operands = search.best.operands
+    one_row, one_column = torch.zeros(operands.shape[0], 1), torch.zeros(operands.shape[1], 1)
+    one_row[i], one_column[j] = 1, 1
+    a, w = one_row.bool().expand(operands.a.shape), one_column.bool().expand(-1, operands.shape[2])
+    if not _keep(search, a, w) and not _keep(search, None, w):
+        _keep(search, a, None)
+    for unit in (32, 1):
+        _ddmin(_ranges(search.best.operands, unit), lambda kept: _keep_depths(search, kept))
     for keep, table in ((_keep_w, _codes), (_keep_a, lambda operands: _words(operands.a) & 0x7FFF)):
-        for unit in (32, 1):
-            _ddmin(list(_groups(table(search.best.operands), unit)), _keeper(search, keep))
+        _ddmin(list(_groups(table(search.best.operands), 1)), _keeper(search, keep))
+
+
+def _ranges(operands: Operands, unit: int) -> list[torch.Tensor]:
+    """The places along K, `unit` together, at which A or W is not zero."""
+    used = (_words(operands.a) & 0x7FFF).ne(0).any(0) | _codes(operands).ne(0).any(0)
+    return [part for part in torch.arange(len(used)).split(unit) if used[part].any()]
+
+
+def _keep_depths(search: _Search, kept: list[torch.Tensor]) -> bool:
+    """Keep these places along K, of A and W alike."""
+    operands = search.best.operands
+    mask = torch.zeros(operands.shape[2], dtype=torch.bool)
+    for part in kept:
+        mask[part] = True
+    return _keep(search, mask.expand(operands.a.shape), mask.expand(operands.shape[1], -1))
+
+
+def _keep(search: _Search, a: torch.Tensor | None, w: torch.Tensor | None) -> bool:
+    """Keep the elements of A and of W that the masks name; None keeps all."""
+    operands = search.best.operands
+    if a is not None:
+        operands = replace(operands, a=torch.where(a, operands.a, torch.zeros_like(operands.a)))
+    if w is not None:
+        codes = torch.where(w, unpack(operands.codes), 0).to(torch.uint8)
+        operands = replace(operands, codes=pack(codes).contiguous())
+    return search.take(operands)
 
 
 def _groups(values: torch.Tensor, unit: int) -> Iterator[torch.Tensor]:
@@ -215,20 +250,17 @@ def _keeper(search: _Search, keep: Callable[[_Search, torch.Tensor], bool]) -> C
 
 
 def _keep_a(search: _Search, mask: torch.Tensor) -> bool:
-    operands = search.best.operands
-    return search.take(replace(operands, a=torch.where(mask, operands.a, torch.zeros_like(operands.a))))
+    return _keep(search, mask, None)
+
+
+def _keep_w(search: _Search, mask: torch.Tensor) -> bool:
+    return _keep(search, None, mask)
 
 
 def _codes(operands: Operands) -> torch.Tensor:
     """int (N, K), the sign of zero left out."""
     codes = unpack(operands.codes).int()
     return torch.where(codes == 8, 0, codes)
-
-
-def _keep_w(search: _Search, mask: torch.Tensor) -> bool:
-    operands = search.best.operands
-    codes = torch.where(mask, unpack(operands.codes), 0).to(torch.uint8)
-    return search.take(replace(operands, codes=pack(codes).contiguous()))
 
 
 def _simpler_values(search: _Search) -> None:
@@ -272,7 +304,7 @@ def _least_shape(search: _Search) -> None:
     if m > 1:
         search.take(operands.rows(torch.tensor([i])))
     if n > 16:
-        search.take(search.best.operands.columns(_range(j, 16, n)))
+        search.take(search.best.operands.columns(torch.arange(j // 16 * 16, j // 16 * 16 + 16)))
     operands = search.best.operands
     used = (_words(operands.a) & 0x7FFF).ne(0).any(0) | _codes(operands).ne(0).any(0)
     last = int(used.nonzero().max()) if used.any() else 0

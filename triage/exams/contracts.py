@@ -140,17 +140,20 @@ def _negated(kernel: "KernelUnderTest") -> Seen | None:
     a = torch._neg_view(torch.ones(3, 320, dtype=torch.bfloat16, device=device))  # type: ignore[attr-defined]
     weights = torch.full((16, 160), 0x22, dtype=torch.uint8, device=device)
     scales = torch.full((256, 16), 127, dtype=torch.uint8, device=device)
-    plan = Plan(tile_m=16, tile_n=32, tile_k=256)
-    if float(matmul(a, weights, scales, plan=plan)[0, 0]) != -320 or int(quantize(a).packed[0, 0]) != 0xEE:
+    plan, plain = Plan(tile_m=16, tile_n=32, tile_k=256), a.resolve_neg().clone()
+    same = torch.equal(matmul(a, weights, scales, plan=plan), matmul(plain, weights, scales, plan=plan))
+    if not same or not torch.equal(quantize(a).packed, quantize(plain).packed):
         return Seen("strides", "contract", "activations that torch negates lazily are read without their sign")
     return None
 
 
 CONTRACTS: tuple[Exam, ...] = (
-    Exam("illegal-plans", "a plan outside the declared ranges is refused", _plans, ("illegal-plans",)),
-    Exam("depth-refused", "K must be a multiple of 64", _depth, ("illegal-calls",)),
-    Exam("rows-refused", "N must be a multiple of 16", _rows_of_weights, ("illegal-calls",)),
-    Exam("illegal-calls", "what is outside the contract is refused by name", _calls, ("illegal-calls",)),
+    Exam("illegal-plans", "a plan outside the declared ranges is refused", _plans, ("illegal-plans",), launches=False),
+    Exam("depth-refused", "K must be a multiple of 64", _depth, ("illegal-calls",), launches=False),
+    Exam("rows-refused", "N must be a multiple of 16", _rows_of_weights, ("illegal-calls",), launches=False),
+    Exam(
+        "illegal-calls", "what is outside the contract is refused by name", _calls, ("illegal-calls",), launches=False
+    ),
     Exam("lazy-negation", "a lazy negation is part of the values", _negated, ("views",)),
 )
 """In the order in which they are worth the time."""

@@ -36,6 +36,7 @@ class Exam:
         look: at the open kernel; None where all is right.
         properties: ids of the catalogue whose failure makes this exam worth the time first.
         needs: keys of `mxassay.properties.catalogue.NEEDS`.
+        launches: whether it runs kernels, which takes a second where they are not compiled yet.
     """
 
     id: str
@@ -43,6 +44,7 @@ class Exam:
     look: "Callable[[KernelUnderTest], Seen | None]"
     properties: tuple[str, ...] = ()
     needs: tuple[str, ...] = ("own",)
+    launches: bool = True
 
     def fits(self, kernel: "KernelUnderTest") -> bool:
         """Whether the kernel and its device can be looked at in this way."""

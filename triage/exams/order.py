@@ -10,6 +10,11 @@ EXAMS: tuple[Exam, ...] = (*CONTRACTS, *HOST, *STAGES, *MACHINE)
 """Cheapest first."""
 
 
-def exams_for(property_id: str) -> tuple[Exam, ...]:
-    """EXAMS, those that name the property first."""
-    return tuple(sorted(EXAMS, key=lambda exam: property_id not in exam.properties))
+_WITH_A_WRONG_PRODUCT = (*STAGES, *HOST, *MACHINE)
+
+
+def exams_for(property_id: str, product: bool) -> tuple[Exam, ...]:
+    """The exams in the order in which they are worth the time: those that name the property first. Where a `product` is
+    wrong, contracts and caches have nothing to say, and stages by themselves come first."""
+    exams = _WITH_A_WRONG_PRODUCT if product else EXAMS
+    return tuple(sorted(exams, key=lambda exam: property_id not in exam.properties))

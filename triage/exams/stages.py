@@ -47,7 +47,9 @@ def sharp_rows() -> torch.Tensor:
     ties = torch.cat((ties, torch.zeros(4, 32 - ties.shape[1], dtype=ties.dtype)), dim=1)
     blocks = torch.cat((sharp, ties))
     signed = torch.where(blocks >= 0x8000, blocks - 0x10000, blocks).to(torch.int16).view(torch.bfloat16)
+    # A whole number of 16-row tiles.
     every = torch.cat((signed, stacked(SPECIAL.values())))
+    every = torch.cat((every, every[: -len(every) % 16]))
     return torch.stack((every, every.flip(0)), dim=1).flatten(1)
 
 

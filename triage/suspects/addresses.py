@@ -77,14 +77,16 @@ def weights(
     begin = split_term(start) if split_term else start // 2 * unit
     advance = step_bytes(loop.tile_k) if step_bytes else width * unit
     if shuffled:
-        within = inside // 16 * (half * stripe_bytes) + order(inside % 16, byte, width)
+        place = order(inside % 16, byte, width)
+        within = inside // 16 * (half * stripe_bytes) + place
     else:
+        place = byte
         within = inside * half + byte
     packed = read(scene.weight_bytes, first * half + begin + step * advance + within)
     limit = end(scene)
     if limit is not None:
-        position = start + step * loop.tile_k + 2 * byte
-        packed = torch.where(position < limit, packed, 0)
+        # A mask says how much of what is stored is real, before it is put in order.
+        packed = torch.where(place < (limit - start - step * loop.tile_k) // 2 * unit, packed, 0)
     return PACKING.invert(packed.to(torch.uint8).flatten(1)).view(n, -1, 32)
 
 

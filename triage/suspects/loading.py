@@ -169,7 +169,21 @@ def _unmasked(**parts: bool) -> dict[str, Callable[..., Tensor]]:
     return {name: partial(loads[name], end=lambda scene: None) for name, on in parts.items() if on}
 
 
-_NOTHING_MASKED = _unmasked(activations=True, weights=True, weight_scales=True)
+def _open_where_n_is_whole(scene: Scene) -> int | None:
+    """A kernel that takes K for whole still masks W's rows where N is not."""
+    return None if scene.shape[1] % scene.geometry.tile_n == 0 else scene.shape[2]
+
+
+def _open_but_gathered(scene: Scene) -> int | None:
+    """Gathered scales are masked in any case."""
+    return scene.shape[2] if gathered(scene) else _open_where_n_is_whole(scene)
+
+
+_NOTHING_MASKED = {
+    "activations": partial(at.activations, end=lambda scene: None),
+    "weights": partial(at.weights, end=_open_where_n_is_whole),
+    "weight_scales": partial(at.weight_scales, end=_open_but_gathered),
+}
 _ALL_HALF = {
     "activations": partial(at.activations, end=_half_of_k),
     "weights": partial(at.weights, end=_half_of_k),

@@ -187,7 +187,7 @@ def _whole_tiles(which: int) -> Callable[[int, int, int, Scene], int]:
 SUMMING: tuple[Suspect, ...] = (
     # splits and steps
     Suspect("span-in-packed-bytes", "split-span", "split-k", "the span of a split is in packed bytes: half is left out",
-            {"cut": _halved_span}, several),
+            {"cut": _halved_span}),
     _loop("split-starts-in-packed-bytes", "split-span", "split-k", "splits start at half their k", _halved_starts),
     _loop("split-runs-to-the-end", "split-span", "split-k", "every split runs on to the end of K", _to_the_end),
     _loop("a-step-too-many", "split-span", "split-k", "every split takes one step more than its span", _steps(1)),
