@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 CHROMIUM = os.environ.get("MXASSAY_CHROMIUM", "/usr/bin/chromium")
+AITER = os.environ.get("MXASSAY_AITER")
 REASONS = (
     "takes minutes",
     "installs packages",
@@ -22,7 +23,7 @@ REASONS = (
     "needs a CUDA GPU",
 )
 _FENCE = re.compile(r"^(\s*)```(.*)$")
-_NOTE = re.compile(r"^\s*<!-- (not run|exit status|files from): (.+) -->$")
+_NOTE = re.compile(r"^\s*<!-- (not run|exit status|files from|first): (.+) -->$")
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,12 @@ def _write_files(page: Path, folder: Path, before: int | None) -> None:
 def reasons() -> tuple[str, ...]:
     """Why a command may not be run here."""
     return REASONS
+
+
+@pytest.fixture(scope="session")
+def checkout() -> str | None:
+    """The root of an aiter checkout, where the environment names one."""
+    return AITER
 
 
 @pytest.fixture(scope="session")

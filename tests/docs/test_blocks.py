@@ -23,16 +23,20 @@ def test_python_blocks_run(python_page: Path, snippets: list[str]) -> None:
         exec(compile(text, str(python_page), "exec"), names)
 
 
-def test_commands(console: Any, workplace: Path, reasons: tuple[str, ...], root: Path) -> None:
+def test_commands(console: Any, workplace: Path, reasons: tuple[str, ...], root: Path, checkout: str | None) -> None:
     page, block = console
     why = block.notes.get("not run")
     if why is not None:
         assert why in reasons, f"{page.name}:{block.line} is not run because of a reason that nobody declared: {why}"
-        pytest.skip(why)
+        if why != "needs an aiter checkout" or checkout is None:
+            pytest.skip(why + (", which MXASSAY_AITER may name" if "aiter" in why else ""))
+    if "first" in block.notes:
+        assert _run(block.notes["first"], workplace, root)[0] == 0
     expected = int(block.notes.get("exit status", 0))
     statuses = [0] * (len(block.commands) - 1) + [expected]
     for command, wanted in zip(block.commands, statuses, strict=True):
-        status, output = _run(command.text, workplace, root)
+        text = re.sub(r"\bPATH(?=/| |$)", checkout, command.text) if checkout else command.text
+        status, output = _run(text, workplace, root)
         assert status == wanted, f"{page.name}:{block.line}: $ {command.text}\n{output}"
         if command.shown is not None:
             _assert_shown(command.shown, output, f"{page.name}:{block.line}: $ {command.text}")
