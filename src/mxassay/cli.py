@@ -226,6 +226,28 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("--candidates", type=_positive, default=24, help="with --tune: plans to try (default: 24)")
     bench.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     bench.set_defaults(run="mxassay.commands.bench")
+
+    campaign = commands.add_parser("campaign", help="a sweep over many workers, which can be taken up again")
+    campaign.add_argument("kernels", nargs="*", metavar="KERNEL", help="as in `mxassay check`; own (default) is ours")
+    campaign.add_argument("--shapes", nargs="+", type=_shapes_word, metavar="SHAPE", help="as in check (leaderboard)")
+    campaign.add_argument("--dialects", nargs="+", default=["even"], metavar="NAME", help="of the inputs (even)")
+    campaign.add_argument("--seeds", type=_positive, default=1, help="inputs for each case (default: 1)")
+    campaign.add_argument(
+        "--neighbours", type=int, default=0, help="plans beside the own one of our kernel (default: 0)"
+    )
+    campaign.add_argument("--abi", help="of the kernels; told from their names by default")
+    campaign.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout, for kernels that import aiter")
+    campaign.add_argument(
+        "--device", default="auto", help="auto, emulated, interpreter, cuda or mi355x (default: auto)"
+    )
+    campaign.add_argument("--workers", type=_positive, help="processes on this machine (default: one a core)")
+    campaign.add_argument("--engine", choices=("processes", "dask"), default="processes", help="default: processes")
+    campaign.add_argument("--scheduler", metavar="ADDRESS", help="a Dask scheduler whose workers do the jobs")
+    campaign.add_argument(
+        "--history", metavar="FILE", help="where verdicts go (default: MXASSAY_HISTORY, or the user's)"
+    )
+    campaign.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    campaign.set_defaults(run="mxassay.commands.campaign")
     return top
 
 
