@@ -84,7 +84,8 @@ class _Watch:
     def _wrong_scales(self) -> NDArray[np.bool_]:
         side = self.trace.a
         true = self._true_scales[np.maximum(self.expected, 0)]
-        return (side.scale != self.expected) | (side.scales != true)
+        wrong: Mask = (side.scale != self.expected) | (side.scales != true)
+        return wrong
 
     def _wrong_codes(self, settled: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], bool]:
         """Codes other than those of A's elements under the scale that is there; whether flushing explains them all."""

@@ -15,7 +15,8 @@ def over_read(trace: Trace, frame: Frame) -> NDArray[np.bool_]:
     rows, columns = frame.rows[trace.chain][:, None, :], frame.columns[trace.chain][:, None, :]
     a = ((trace.a.block != MASK) & (rows >= 0)).any(axis=2)
     w = ((trace.w.block != MASK) & (columns >= 0)).any(axis=2)
-    return (frame.block == DEAD) & a & w
+    both: NDArray[np.bool_] = (frame.block == DEAD) & a & w
+    return both
 
 
 def steps(session: Session) -> Index:

@@ -44,7 +44,8 @@ class Digits:
 
     def digit(self, index: NDArray[np.int64], run: int) -> NDArray[np.int64]:
         if run < self.count:
-            return index // self.base**run % self.base
+            plain: NDArray[np.int64] = index // self.base**run % self.base
+            return plain
         total = np.zeros_like(index)
         for place in range(self.count):
             total += index // self.base**place % self.base * (place + 2)

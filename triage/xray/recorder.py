@@ -190,7 +190,8 @@ def _words(cohort: Cohort, operand: Operand, count: int) -> NDArray[np.uint32]:
     """uint32 (count, waves, 64) of a register operand; zeros for anything else, such as the constant 0 as addend."""
     if operand.file in ("v", "a"):
         file = cohort.v if operand.file == "v" else cohort.a
-        return file[operand.index : operand.index + count]
+        words: NDArray[np.uint32] = file[operand.index : operand.index + count]
+        return words
     if operand.file == "s":
         word = cohort.s[operand.index : operand.index + count, :, None]
         return np.broadcast_to(word, (len(word), cohort.count, 64))
@@ -205,4 +206,5 @@ def _scale_bytes(cohort: Cohort, inst: Instruction, side: int) -> NDArray[np.uin
         return np.full((cohort.count, 64), 127, np.uint8)
     byte = (inst["op_sel_hi"] >> side & 1) << 1 | (inst["op_sel"] >> side & 1)
     word = _words(cohort, inst.src[3 + side], 1)[0]
-    return (word >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.uint8)
+    scales: NDArray[np.uint8] = (word >> np.uint32(8 * byte) & np.uint32(0xFF)).astype(np.uint8)
+    return scales

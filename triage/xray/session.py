@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,7 +54,7 @@ def watched(recorder: Recorder) -> Iterator[None]:
     """Every launch on the emulated card is told to `recorder`: through Triton's driver, and of prebuilt kernels."""
     import triton
 
-    driver = getattr(triton.runtime.driver, "_active", None)
+    driver: Any = getattr(triton.runtime.driver, "_active", None)
     options = getattr(driver, "options", None)
     before = card_options()
     if options is not None:

@@ -74,7 +74,8 @@ def slots_of(view: View, m: int) -> int:
 def stores_of(record: Record, view: View, m: int) -> Stores:
     """Every element that a launch stores to `view`, whose rows are those of (splits, M)."""
     moves = moves_to(record, view)
-    insts, numbers = [], {}
+    insts: list[Instruction] = []
+    numbers: dict[int, int] = {}
     parts: dict[str, list[NDArray[np.generic]]] = {
         name: [] for name in ("inst", "wave", "lane", "address", "bits", "word")
     }

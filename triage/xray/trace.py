@@ -175,7 +175,7 @@ def _links(insts: Sequence[Instruction], wave: Index, sums: Words) -> tuple[Inde
     """Which earlier instruction of the wave left the sum that each one starts from: the same bits in every probe, or
     else, torn, the latest that left its sum in those registers."""
     before, after = (np.ascontiguousarray(sums[:, part].swapaxes(0, 1)).reshape(len(wave), -1) for part in (0, 1))
-    empty = ~before.any(axis=1)
+    empty = (before == 0).all(axis=1)
     latest: dict[tuple[int, bytes], int] = {}
     registers: dict[tuple[int, str], int] = {}
     previous, torn = np.full(len(wave), -1, np.int64), np.zeros(len(wave), np.bool_)
