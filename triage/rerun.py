@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from mxassay.errors import ContractError
 from mxassay.triage.failure import Failure
 
 if TYPE_CHECKING:
@@ -17,9 +18,12 @@ PropertyError where bytes were written that nobody may write."""
 
 
 def on(kernel: "KernelUnderTest") -> Run:
-    """Calls on an open kernel, every buffer among poison."""
+    """Calls on an open kernel, every buffer among poison. Shapes that it does not take are refused, not tried."""
 
     def run(failure: Failure) -> torch.Tensor:
+        shape, takes = failure.operands.shape, kernel.contract
+        if not takes.admits(shape):
+            raise ContractError(f"M, N and K must be multiples of {takes.multiples}, not {shape}")
         return kernel.run(failure.operands, failure.launch, failure.placement).out
 
     return run

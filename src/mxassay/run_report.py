@@ -9,8 +9,8 @@ from mxassay.cases import Case, drawn
 from mxassay.devices import Device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
-from mxassay.kernels import Kernel
-from mxassay.properties.kernel import KernelUnderTest, Launch, Placement, put_under_test
+from mxassay.kernels import Kernel, Shape
+from mxassay.properties.kernel import Contract, KernelUnderTest, Launch, Placement, put_under_test
 from mxassay.properties.operands import Operands
 from mxassay.suite import PropertyRecord, suite_verdict
 from mxassay.terminal import failure_report, share
@@ -59,15 +59,22 @@ class Found:
 
 
 def found_out(
-    checked: Iterable[tuple[Kernel, Case, CaseRecord]], device: Device, subject: Callable[[Kernel], Subject]
+    checked: Iterable[tuple[Kernel, Case, CaseRecord]],
+    device: Device,
+    takes: Shape,
+    subject: Callable[[Kernel], Subject],
 ) -> Found:
-    """The diagnosis of the first case that fails, else of the first that raises. The kernels must still be open."""
+    """The diagnosis of the first case that fails, else of the first that raises.
+
+    The kernels must still be open. `takes`: the multiples that M, N and K must be of. `subject`: how to open a kernel
+    again.
+    """
     failed = [entry for entry in checked if entry[2].verdict in (Verdict.FAIL, Verdict.ERROR)]
     if not failed:
         return Found()
     kernel, case, _ = min(failed, key=lambda entry: entry[2].verdict is not Verdict.FAIL)
     own = kernel.plan_for is not None
-    under_test = KernelUnderTest(kernel, device.name, device.tensors_on, own=own)
+    under_test = KernelUnderTest(kernel, device.name, device.tensors_on, Contract(*takes), own)
     put_under_test(under_test)
     a, _, w = drawn(case)
     operands = Operands(a, w.packed, w.scales, case.dialect, f"seed {case.seed}")

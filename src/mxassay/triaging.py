@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from mxassay.declaration import settled
+from mxassay.declaration import settled
 from mxassay.devices import device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
@@ -40,10 +42,11 @@ def opened(subject: "Subject", dialect: str = "even", on: str | None = None) -> 
         kernels = stack.enter_context(open_kernels(request))
         if len(kernels) != 1:
             raise ContractError(f"one kernel must be named, not {len(kernels)}; give the path of one code object")
-        from mxassay.properties.kernel import KernelUnderTest, put_under_test
+        from mxassay.properties.kernel import Contract, KernelUnderTest, put_under_test
 
         own = subject.spec is None and subject.abi == "mxfp4-gemm"
-        found = KernelUnderTest(kernels[0], chosen.name, chosen.tensors_on, own=own)
+        takes = Contract(*settled(subject.spec).takes)
+        found = KernelUnderTest(kernels[0], chosen.name, chosen.tensors_on, takes, own)
         put_under_test(found)
         yield found
 

@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
                     record, counts = refused(kernel, case, chosen, f"sizes must be multiples of {takes}"), {}
                 records.append(record)
                 recorder.case(_file_or_spec(options, kernel), record, options.profile or "", counts)
-            found = _found_out(options, todo, records, chosen) if page is not None else None
+            found = _found_out(options, todo, records, chosen, told.takes) if page is not None else None
     properties = _suite(options, chosen.name) if options.profile else []
     recorder.properties(options.kernel, properties, options.profile or "", chosen.name, dialect)
     seconds = time.perf_counter() - started
@@ -120,7 +120,11 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
 
 
 def _found_out(
-    options: argparse.Namespace, todo: list[tuple[Kernel, Case]], records: list[CaseRecord], device: Device
+    options: argparse.Namespace,
+    todo: list[tuple[Kernel, Case]],
+    records: list[CaseRecord],
+    device: Device,
+    takes: Shape,
 ) -> "Found":
     from mxassay.run_report import found_out
     from mxassay.triage.failure import Subject
@@ -131,7 +135,7 @@ def _found_out(
     checked = [(*what, record) for what, record in zip(todo, records, strict=True)]
     console = Console(stderr=True)
     with console.status("looking for the cause") if console.is_terminal else contextlib.nullcontext():
-        return found_out(checked, device, subject)
+        return found_out(checked, device, takes, subject)
 
 
 def _page(options: argparse.Namespace) -> Path | None:
