@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from mxassay.declaration import settled
-from mxassay.declaration import settled
 from mxassay.devices import device
 from mxassay.environment import environment
 from mxassay.errors import ContractError

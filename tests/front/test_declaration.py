@@ -181,6 +181,12 @@ def test_without_shapes_the_legal_ones_of_all_groups_run(tmp_path, capsys, monke
     assert check._shapes(kernel, None, Declaration()) == [(2, 32, 128), (3, 32, 128), (4, 64, 64)]
 
 
+def test_triage_keeps_to_the_declared_dialect_and_sizes(tmp_path, capsys):
+    path = write(tmp_path, KERNEL)
+    assert main(["triage", f"{path}:fn", "--device", "emulated", "--no-history"]) == 0
+    assert capsys.readouterr().out.startswith("PASS  no call that was tried fails")
+
+
 def test_a_kernel_that_takes_plain_rows_gets_them(tmp_path, capsys):
     path = write(tmp_path, ROW_MAJOR)
     code, document = checked(capsys, f"{path}:fn", "--shapes", "3,48,320")

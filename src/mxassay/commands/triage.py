@@ -42,7 +42,7 @@ def _one(options: argparse.Namespace, word: str | None) -> int:
     status: Any = console.status("triage") if console.is_terminal and not options.json else None
     failure, subject = _failure(options, word)
     quiet = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
-    dialect = failure.operands.dialect if failure else options.dialect
+    dialect = failure.operands.dialect if failure else _dialect(options, subject)
     with quiet, status or contextlib.nullcontext(), opened(subject, dialect) as kernel:
         if failure is None:
             failure = _searched(kernel, subject, status)
@@ -85,6 +85,14 @@ def _failure(options: argparse.Namespace, word: str | None) -> "tuple[Failure | 
     spec = word or options.kernel
     abi = options.abi or abi_of(spec)
     return None, Subject(spec, abi, device(options.device).name, options.aiter, options.tile)
+
+
+def _dialect(options: argparse.Namespace, subject: "Subject") -> str:
+    """The option where it says more than its default, else what the kernel declares."""
+    from mxassay.declaration import settled
+
+    given = None if options.dialect == "even" else options.dialect
+    return str(settled(subject.spec, given).dialect)
 
 
 def _searched(kernel: "KernelUnderTest", subject: "Subject", status: Any) -> "Failure | None":
