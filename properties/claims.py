@@ -9,7 +9,7 @@ import pytest
 from hypothesis import seed, settings
 
 from mxassay.errors import ContractError
-from mxassay.profiles import PROFILES, loaded, register
+from mxassay.profiles import PROFILES, loaded, register, seed_in_force
 from mxassay.properties.catalogue import CATALOGUE, Property
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -34,8 +34,8 @@ running = Running()
 def claim(name: str, examples: float = 1.0) -> Callable[[Test], Test]:
     """Outermost decorator of a test: it claims the property `name` of the catalogue.
 
-    A Hypothesis test gets `examples` times what the profile gives an average property. In the quick profile its seed
-    is fixed, so that two runs draw the same examples, need the same compiled kernels and say the same.
+    A Hypothesis test gets `examples` times what the profile gives an average property, and the session's seed, which in
+    the quick profile is fixed: two runs draw the same examples, need the same compiled kernels and say the same.
     """
     if name not in CATALOGUE:
         raise ContractError(f"a claimed property must be one of {', '.join(CATALOGUE)}, not {name}")
@@ -47,14 +47,10 @@ def claim(name: str, examples: float = 1.0) -> Callable[[Test], Test]:
             return test
         handle.inner_test = _counted(handle.inner_test)
         # A seed switches the example database off; settings that come after it bring it back.
-        test = seed(SEED)(test) if quick() else test
+        test = seed(seed_in_force())(test)
         return budget(examples)(test)
 
     return decorate
-
-
-SEED = 748756  # any constant
-"""What the quick profile draws from."""
 
 
 def budget(examples: float, **more: Any) -> settings:

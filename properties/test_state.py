@@ -11,8 +11,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, 
 
 from mxassay.kernels import GemmArguments
 from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
+from mxassay.profiles import seed_in_force
 from mxassay.properties.checks import assert_product, assert_same_bits
-from mxassay.properties.claims import SEED, budget, claim, quick, running
+from mxassay.properties.claims import budget, claim, running
 from mxassay.properties.kernel import KernelUnderTest, Launch, Outcome, Placement, under_test
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies.matrices import activations_of, random_codes
@@ -163,5 +164,5 @@ class CallsInSequence(RuleBasedStateMachine):
 
 @claim("calls-in-sequence")
 def test_calls_in_sequence(mx_kernel: KernelUnderTest) -> None:
-    machine = seed(SEED)(CallsInSequence) if quick() else CallsInSequence
+    machine = seed(seed_in_force())(CallsInSequence)
     run_state_machine_as_test(machine, settings=budget(0.6, stateful_step_count=12))

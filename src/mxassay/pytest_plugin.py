@@ -14,6 +14,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from mxassay.declaration import ROW_MAJOR, Declaration, multiples_of, settled
 from mxassay.devices import DEVICES, Device, device
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
+from mxassay.profiles import SEED, load, loaded, seed_in_force, settle_seed
 
 if TYPE_CHECKING:
     from mxassay.properties.kernel import KernelUnderTest
@@ -37,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--mx-tile", metavar="MxN", help="tile of a code object whose name does not say it")
     add("--mx-device", default="auto", help=f"device to run kernels on: auto, {', '.join(DEVICES)} (default: auto)")
     add("--mx-profile", choices=("quick", "thorough", "nightly"), help="how many examples (default: quick)")
+    add("--mx-seed", type=int, help="what examples are drawn from (default: fixed for quick, else drawn and printed)")
     add("--mx-database", metavar="PLACE", help="failing examples: a folder (default: .hypothesis) or redis://HOST/DB")
     add("--mx-verdicts", metavar="FILE", help="write what became of each property as JSON")
 
@@ -50,14 +52,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: {need}; skipped elsewhere, with the reason")
     config.addinivalue_line("markers", f"{_PROPERTY}(id): the property of mxassay.properties.catalogue that it claims")
     profile, database = config.getoption("--mx-profile"), config.getoption("--mx-database")
-    if profile or database:
-        from mxassay.profiles import load, loaded
-
-        load(profile or loaded(), database)
     try:
+        if profile or database:
+            load(profile or loaded(), database)
         _told(config)
     except ContractError as error:
         raise pytest.UsageError(str(error)) from error
+    if not hasattr(config, "workerinput"):  # workers find it in their environment
+        seed, other = config.getoption("--mx-seed"), str(config.getoption("--hypothesis-seed", None))
+        settle_seed(int(other) if seed is None and loaded() != "quick" and other.isdigit() else seed)
     if config.getoption("--mx-verdicts") and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Verdicts(Path(config.getoption("--mx-verdicts"))))
 
@@ -69,6 +72,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name, need in _MARKED.items():
             if item.get_closest_marker(name) and chosen != name:
                 item.add_marker(pytest.mark.skip(reason=f"{need}: run with --mx-device {name}"))
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """What the properties among the tests are drawn from, to repeat the run."""
+    count = sum(_claimed(item) is not None for item in items)
+    words = f"mxassay: {count} tests of properties, profile {loaded()}, --mx-seed {seed_in_force()}"
+    return [words] if count else []
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -164,6 +174,8 @@ def _replay(item: pytest.Item) -> str:
         value = item.config.getoption(f"--mx-{option}")
         if value:
             words += [f"--mx-{option}", value]
+    if loaded() != "quick" or seed_in_force() != SEED:
+        words += ["--mx-seed", str(seed_in_force())]
     return shlex.join(words)
 
 
