@@ -105,6 +105,18 @@ def print_check(console: Console, records: list[CaseRecord], seconds: float) -> 
         f"{differences} of {outputs:,} outputs wrong, {seconds:.1f} s",
         highlight=False,
     )
+    if why := _why(records):
+        console.print(f"Why: {why}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _why(records: list[CaseRecord]) -> str:
+    """The command that looks for the cause of the first failure; empty where none failed or none can say."""
+    for record in records:
+        if record.verdict in (Verdict.FAIL, Verdict.ERROR) and record.replay.startswith("mxassay check"):
+            kernel = record.replay.removeprefix("mxassay check").partition(" --shapes")[0]
+            elsewhere = "" if record.device == "emulated" else f" --device {record.device}"
+            return f"mxassay triage{kernel}{elsewhere}, or the replay with --report FILE.html"
+    return ""
 
 
 def print_properties(console: Console, records: list[PropertyRecord]) -> None:
