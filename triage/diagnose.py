@@ -64,14 +64,14 @@ def diagnose(
         kernel: the open kernel, so that stages can be looked at by themselves; judged by outputs alone without it.
         xray, blame: how to look into the code object, and whom to blame; asked where they are given, the x-ray of the
             shrunk case. An error of theirs becomes a note.
-        seconds: about what shrinking, suspects and stages may take; x-ray and blame come on top.
+        seconds: of processor time, about what shrinking, suspects and stages may take; x-ray and blame come on top.
 
     In turn: judges (a broken judge makes every kernel look broken); the case made small; suspects on the small case,
     those that explain it bit for bit also on the case as it came; where several are left, other calls for which they
     foresee different outputs; where none is left, each stage by itself, beginning with those that the failing property
     is about; the x-ray; and at last what the property alone suggests. What was not found is said in `notes`.
     """
-    until = time.perf_counter() + seconds
+    until = time.process_time() + seconds
     found = _Findings(failure, failure)
     if kernel is not None and _judged(found, kernel):
         return _diagnosis(found)
@@ -126,7 +126,7 @@ def _suspects(found: _Findings, run: Run, until: float) -> tuple[tuple[Explanati
         return whole or small, []
     if not _settled(left):
         suspects = [SUSPECTS[one.suspect] for one in left]
-        kept, words = tell_apart(suspects, found.failure, run, until=lambda: time.perf_counter() > until)
+        kept, words = tell_apart(suspects, found.failure, run, until=lambda: time.process_time() > until)
         found.notes += words
         ids = {suspect.id for suspect in kept}
         left = [one for one in left if one.suspect in ids]
@@ -143,7 +143,7 @@ def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation]
             found.seen = seen
             found.notes.append(f"looked at by itself ({exam.id}): {seen.statement}")
             return
-        if time.perf_counter() > until:
+        if time.process_time() > until:
             found.notes.append("stopped looking at stages: the time was up")
             return
 

@@ -27,8 +27,20 @@ def sharp(dialect: str) -> Operands:
     """Activations at every edge of the quantizer, two blocks a row, times random codes."""
     a = sharp_rows()
     codes = random_codes(16, 64, torch.Generator().manual_seed(0))
-    scales = torch.tensor([[126, 128]] * 16, dtype=torch.uint8)
+    # Half of the columns keep the tiniest blocks above zero, the other half the largest ones below infinity.
+    scales = torch.tensor([[126, 126]] * 8 + [[90, 90]] * 8, dtype=torch.uint8)
     return Operands(a, codes, scales, dialect, "sharp and special blocks")
+
+
+def ties(dialect: str, k: int = 576) -> Operands:
+    """Outputs at ties of the store and a little above them: 1 + 2^-8, 1 + 3 * 2^-8, each plus 2^-9, 2^-10, ..."""
+    a = torch.zeros(24, k, dtype=torch.float64)
+    a[:, 0] = 1
+    a[:12, 32], a[12:, 32] = 2.0**-8, 3 * 2.0**-8
+    a[1:12, k - 32] = a[13:, k - 32] = 2.0 ** -torch.arange(9, 20).double()
+    codes = torch.full((16, k // 2), 0x22, dtype=torch.uint8)
+    codes[8:] = 0xAA
+    return Operands(a.bfloat16(), codes, torch.full((16, k // 32), 127, dtype=torch.uint8), dialect, "ties of outputs")
 
 
 def powers(dialect: str, level: int, byte: int, m: int = 8, k: int = 320) -> Operands:
@@ -97,6 +109,8 @@ def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
             yield powers(dialect, level, byte), Launch(plan(0)), plain
         yield powers(dialect, 127, 0, k=64), Launch(plan(0)), plain
         yield powers(dialect, 252, 254, k=64), Launch(plan(0)), plain
+    yield ties(dialect), Launch(plan(0)), plain
+    yield ties(dialect), Launch(plan(2)), plain
     yield precise(dialect, (17, 64, 1024)), Launch(plan(0)), plain
     yield precise(dialect, (17, 64, 1088)), Launch(plan(3)), plain
     if not small:

@@ -63,7 +63,7 @@ class _Search:
 
     @property
     def spent(self) -> bool:
-        return self.runs <= 0 or time.perf_counter() > self.until
+        return self.runs <= 0 or time.process_time() > self.until
 
     def take(self, operands: Operands | None = None, launch: Launch | None = None, placement: Any = None) -> bool:
         """Whether the changed call still fails in the same way; it is the best one then."""
@@ -87,16 +87,17 @@ def shrink(failure: Failure, run: Run, *, seconds: float = 5.0, runs: int = 250)
     """The smallest call found that fails in the same way as `failure` (see `mxassay.triage.rerun.kind`).
 
     In turn: one tile around the first wrong output, a simpler launch, fewer blocks and elements that are not zero
-    (delta debugging), 1 for values and 127 for scales, and at last the least shape. Stops after `seconds` or `runs`
-    calls, whichever comes first; a shape that the kernel has not been compiled for yet takes about a second.
+    (delta debugging), 1 for values and 127 for scales, and at last the least shape. Stops after `seconds` of processor
+    time or `runs` calls, whichever comes first; a shape that the kernel has not been compiled for takes about a second.
 
     Returns the call with what came of it when it was last run; `failure` itself where it does not fail again.
     """
     first = again(failure, run)
     if not kind(first) or kind(first).split(":")[0] != kind(failure).split(":")[0]:
         return failure
-    search = _Search(first, run, time.perf_counter() + seconds, runs)
+    search = _Search(first, run, time.process_time() + seconds, runs)
     _one_tile(search)
+    _shallower(search)
     _simpler_launch(search)
     for _ in range(2):
         before = size_of(search.best).elements
@@ -141,6 +142,18 @@ def _range(index: int, tile: int, size: int, least: int) -> torch.Tensor:
     if size % tile and last - first == tile and tile > 2 * least:
         first, last = (first + least, last) if index - first >= least else (first, last - least)
     return torch.arange(first, last)
+
+
+def _shallower(search: _Search) -> None:
+    """Fewer steps of a deep K, ragged where it was: every later call is the faster."""
+    operands, plan = search.best.operands, search.best.launch.plan
+    tile = plan.tile_k if plan is not None else 256
+    k = operands.shape[2]
+    rest = k % tile
+    for steps in (1, 2):
+        depth = steps * tile + rest
+        if depth < k // 2 and search.take(operands.blocks(torch.arange(depth // 32))):
+            return
 
 
 def _simpler_launch(search: _Search) -> None:

@@ -32,25 +32,25 @@ _NOT_OF_BLOCKS = (
 
 
 def sharp_rows() -> torch.Tensor:
-    """bfloat16 (M, 64): every special block, every mantissa of amax, and every ratio at which a code changes, beside
-    each other block."""
-    mantissas = torch.arange(128)
-    amax = ((127 << 7) + mantissas).unsqueeze(1)
-    ratios = torch.tensor([0x3E80, 0x3F40, 0x3FA0, 0x3FE0, 0x4020, 0x4060, 0x40A0])  # the midpoints
-    near = torch.cat((ratios, ratios - 1, ratios + 1, ratios | 0x8000))
-    rows = torch.cat((amax, (amax - 1) | 0x8000, near.expand(128, -1)), dim=1)
-    sharp = torch.cat((rows, torch.zeros(128, 32 - rows.shape[1], dtype=rows.dtype)), dim=1)
-    place = torch.arange(128) % 32
-    sharp = torch.stack([row.roll(int(shift)) for row, shift in zip(sharp, place, strict=True)])
-    # The same with amax 6: the midpoints themselves, under scale 1.
-    ties = torch.cat((torch.full((4, 1), 0x40C0), near.expand(4, -1)), dim=1)
-    ties = torch.cat((ties, torch.zeros(4, 32 - ties.shape[1], dtype=ties.dtype)), dim=1)
-    blocks = torch.cat((sharp, ties))
-    signed = torch.where(blocks >= 0x8000, blocks - 0x10000, blocks).to(torch.int16).view(torch.bfloat16)
-    # A whole number of 16-row tiles.
+    """bfloat16 (M, 64): every special block, every mantissa of amax, and every ratio at which a code changes.
+
+    Each stands beside a block of zeros, so that nothing drowns in a sum; M is a multiple of 16.
+    """
+    amax = ((130 << 7) + torch.arange(128)).unsqueeze(1)
+    # The midpoints, over the scale 2 that most of these amax get, and their neighbours.
+    ties = torch.tensor([0x3E80, 0x3F40, 0x3FA0, 0x3FE0, 0x4020, 0x4060, 0x40A0]) + 0x80
+    near = torch.cat((ties, ties - 1, ties + 1, ties))
+    signs = torch.tensor([0, 0x8000]).repeat(len(near))[: len(near)]
+    bits = torch.minimum(near, amax) | signs
+    # The largest comes first, or last but one and negative.
+    first = torch.cat((amax, bits, torch.zeros(128, 3, dtype=amax.dtype)), dim=1)
+    last = torch.cat((bits, torch.zeros(128, 1, dtype=amax.dtype), amax | 0x8000, amax - 1, amax - 1), dim=1)
+    exact = torch.cat((torch.full((4, 1), 0x4140), near.expand(4, -1), torch.zeros(4, 3, dtype=near.dtype)), dim=1)
+    words = torch.cat((first[::2], last[1::2], first[0x5C:0x64], last[0x5C:0x64], exact))
+    signed = torch.where(words >= 0x8000, words - 0x10000, words).to(torch.int16).view(torch.bfloat16)
     every = torch.cat((signed, stacked(SPECIAL.values())))
     every = torch.cat((every, every[: -len(every) % 16]))
-    return torch.stack((every, every.flip(0)), dim=1).flatten(1)
+    return torch.stack((every, torch.zeros_like(every)), dim=1).flatten(1)
 
 
 def _words(x: torch.Tensor) -> torch.Tensor:

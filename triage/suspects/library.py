@@ -7,7 +7,7 @@ import torch
 from mxassay.triage.diagnosis import Explanation
 from mxassay.triage.failure import Failure
 from mxassay.triage.suspects.loading import LOADING
-from mxassay.triage.suspects.pipeline import Prediction, Sides, product, sides
+from mxassay.triage.suspects.pipeline import Prediction, product, sides
 from mxassay.triage.suspects.quantizing import QUANTIZING
 from mxassay.triage.suspects.scene import Scene, scenes_of
 from mxassay.triage.suspects.summing import SUMMING
@@ -19,31 +19,33 @@ SUSPECTS: dict[str, Suspect] = {suspect.id: suspect for suspect in (*QUANTIZING,
 _POSTS = ("steps", "partial", "reduce", "store", "written")
 
 
-def predicted(suspect: Suspect, scene: Scene) -> Prediction | None:
-    """What the rule gives in a call, or None where it acts on nothing there: then it predicts the right outputs."""
+def predicted(suspect: Suspect, scene: Scene, rows: torch.Tensor | None = None) -> Prediction | None:
+    """What the rule gives in a call, or None where it acts on nothing there: then it predicts the right outputs.
+
+    `rows`: int64, of the outputs to work out; all of them without it.
+    """
     pipeline = suspect.in_scene(scene)
     if pipeline is RIGHT:
         return None
     found, loop = sides(pipeline, scene)
-    right, _ = _right(scene)
+    right, _ = scene.once(("right",), lambda: sides(RIGHT, scene))
     if found.same(right) and all(getattr(pipeline, name) is getattr(RIGHT, name) for name in _POSTS):
         return None
-    return product(pipeline, scene, found, loop)
+    return product(pipeline, scene, found, loop, rows)
 
 
-def _right(scene: Scene) -> tuple[Sides, Prediction]:
-    def compute() -> tuple[Sides, Prediction]:
-        found, loop = sides(RIGHT, scene)
-        return found, product(RIGHT, scene, found, loop)
+def explanation(
+    suspect: Suspect, scene: Scene, out: torch.Tensor, wrong: torch.Tensor, rows: torch.Tensor | None = None
+) -> Explanation | None:
+    """How far the rule explains `out`, bfloat16 (M, N), of which `wrong`, bool (M, N), is wrong. None: not at all.
 
-    return scene.once(("right",), compute)
-
-
-def explanation(suspect: Suspect, scene: Scene, out: torch.Tensor, wrong: torch.Tensor) -> Explanation | None:
-    """How far the rule explains `out`, bfloat16 (M, N), of which `wrong`, bool (M, N), is wrong. None: not at all."""
-    prediction = predicted(suspect, scene)
+    With `rows`, int64, these rows alone are looked at and counted.
+    """
+    prediction = predicted(suspect, scene, rows)
     if prediction is None:
         return None
+    if rows is not None:
+        out, wrong = out[rows], wrong[rows]
     differs = prediction.expected.wrong(out)
     known = ~prediction.unknown
     reproduced = int((wrong & known & ~differs).sum())
@@ -65,7 +67,8 @@ def explanations(failure: Failure, among: Iterable[Suspect] | None = None) -> tu
     outputs reproduced less the share of right ones spoiled.
 
     An output whose sum the certificate leaves open counts as reproduced inside the bound of the suspect's own sum, and
-    where a suspect rounds on the way, nothing is said about it. Empty where the kernel raised, or nothing is wrong.
+    where a suspect rounds on the way, nothing is said about it. Of a large output a few rows decide which suspects are
+    worth a look at all of it. Empty where the kernel raised, or nothing is wrong.
     """
     out = failure.out
     if out is None or out.shape != failure.operands.expectation.exact.shape or out.dtype != torch.bfloat16:
@@ -73,13 +76,32 @@ def explanations(failure: Failure, among: Iterable[Suspect] | None = None) -> tu
     wrong = failure.operands.expectation.wrong(out)
     if not wrong.any():
         return ()
+    rows = _telling(wrong)
     best: dict[str, Explanation] = {}
     for scene in scenes_of(failure):
-        for suspect in SUSPECTS.values() if among is None else among:
-            found = explanation(suspect, scene, out, wrong)
-            if found and (suspect.id not in best or _order(found, wrong) < _order(best[suspect.id], wrong)):
-                best[suspect.id] = found
+        suspects = list(SUSPECTS.values() if among is None else among)
+        if rows is not None:
+            found = {suspect.id: explanation(suspect, scene, out, wrong, rows) for suspect in suspects}
+            kept = sorted((one for one in found.values() if one), key=lambda one: _order(one, wrong))
+            names = {one.suspect for number, one in enumerate(kept) if one.exact or number < _NEAREST}
+            suspects = [suspect for suspect in suspects if suspect.id in names]
+        for suspect in suspects:
+            one = explanation(suspect, scene, out, wrong)
+            if one and (suspect.id not in best or _order(one, wrong) < _order(best[suspect.id], wrong)):
+                best[suspect.id] = one
     return tuple(sorted(best.values(), key=lambda found: _order(found, wrong)))
+
+
+_FEW = 6  # rows that decide; the rest of a tile is worth it for few suspects alone
+_NEAREST = 5
+
+
+def _telling(wrong: torch.Tensor) -> torch.Tensor | None:
+    """The rows with the most wrong outputs and those with the fewest; None where there are few rows anyway."""
+    if len(wrong) <= 2 * _FEW:
+        return None
+    order = wrong.sum(1).sort().indices
+    return torch.cat((order[: _FEW // 2], order[-_FEW:]))
 
 
 def _order(found: Explanation, wrong: torch.Tensor) -> tuple[bool, float, int]:

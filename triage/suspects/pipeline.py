@@ -166,10 +166,12 @@ def sides(pipeline: Pipeline, scene: Scene) -> tuple[Sides, Loop]:
     return Sides(codes, scales, w, w_scales), loop
 
 
-def product(pipeline: Pipeline, scene: Scene, found: Sides, loop: Loop) -> Prediction:
-    """Sum, reduce, store."""
+def product(pipeline: Pipeline, scene: Scene, found: Sides, loop: Loop, rows: torch.Tensor | None = None) -> Prediction:
+    """Sum, reduce, store: of all rows of A, or of `rows`, int64."""
+    if rows is not None:
+        found = found._replace(a=found.a[rows], a_scales=found.a_scales[rows])
     if not len(loop.split):
-        m, n, _ = scene.shape
+        m, n = len(found.a), len(found.w)
         zero = torch.zeros(m, n, dtype=torch.bfloat16)
         no = torch.zeros(m, n, dtype=torch.bool)
         expected = Expectation(zero, ~no, zero, zero, no)
@@ -180,9 +182,10 @@ def product(pipeline: Pipeline, scene: Scene, found: Sides, loop: Loop) -> Predi
     rounding = (pipeline.steps, pipeline.partial, pipeline.reduce, pipeline.store)
     if any(rounding) and len(loop.split):
         out = _rounded(pipeline, found, loop)
-        unknown = ~expected.certified
+        infinite = expected.lower.isinf() & (expected.lower == expected.upper)
+        unknown = ~(expected.certified | infinite)
         expected = Expectation(out, expected.certified, out, out, out.isnan())
-    written = pipeline.written(scene)
+    written = pipeline.written(scene) if rows is None else pipeline.written(scene)[rows]
     if not written.all():
         lost = torch.full_like(expected.exact, float("nan"))
         exact, lower, upper = (torch.where(written, x, lost) for x in (expected.exact, expected.lower, expected.upper))

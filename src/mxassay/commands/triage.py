@@ -46,9 +46,9 @@ def _one(options: argparse.Namespace, word: str | None) -> int:
     with quiet, status or contextlib.nullcontext(), opened(subject, dialect) as kernel:
         if failure is None:
             failure = _searched(kernel, subject, status)
-        found_after = time.perf_counter()
+        found_after, spent = time.perf_counter(), time.process_time()
         diagnosis = diagnosed(failure, kernel) if failure is not None else None
-        from_failure = time.perf_counter() - found_after
+        from_failure = time.perf_counter() - found_after, time.process_time() - spent
     if diagnosis is not None:
         _write(options, diagnosis)
     verdict = Verdict.PASS if diagnosis is None else Verdict.FAIL
@@ -123,7 +123,7 @@ def _write(options: argparse.Namespace, diagnosis: "Diagnosis") -> None:
         Path(options.report).write_text(page, encoding="utf-8")
 
 
-def _as_json(diagnosis: "Diagnosis", seconds: float) -> dict[str, Any]:
+def _as_json(diagnosis: "Diagnosis", seconds: tuple[float, float]) -> dict[str, Any]:
     from mxassay.triage.report import as_json
     from mxassay.triage.shrink import size_of
 
@@ -131,5 +131,6 @@ def _as_json(diagnosis: "Diagnosis", seconds: float) -> dict[str, Any]:
     return {
         **as_json(diagnosis),
         "size": {"tiles": size.tiles, "elements": size.elements},
-        "seconds_from_failure": round(seconds, 3),
+        "seconds_from_failure": round(seconds[0], 3),
+        "processor_seconds_from_failure": round(seconds[1], 3),
     }
