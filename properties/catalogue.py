@@ -379,6 +379,22 @@ CATALOGUE: dict[str, Property] = {
             "contract of mxassay.optimized.plan_for",
             ("own",),
         ),
+        # machine code
+        Property(
+            "inline-assembly",
+            "machine code",
+            "Inline assembly is right in any registers and before any instruction: no result is written over an input "
+            "that is still to be read, and every result may be read at once.",
+            "LLVM language reference, early clobbers; LLVM GCNHazardRecognizer.cpp, which cannot see into it",
+            ("own", "emulated"),
+        ),
+        Property(
+            "conversion-alone",
+            "machine code",
+            "The conversion takes each pair by the pair's own scale, whatever stands beside it.",
+            "AMD CDNA4 ISA, V_CVT_SCALEF32_PK_FP4_BF16",
+            ("own",),
+        ),
         # memory
         Property(
             "within-buffers",

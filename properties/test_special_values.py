@@ -56,6 +56,7 @@ def test_scale_255_makes_a_column_nan(
     outcome, before = mx_kernel.run(changed, launch), mx_kernel.run(operands, launch)
     if not outcome.out[:, column].isnan().all():
         raise violation(f"every output of column {column} must be NaN, not {outcome.out[:, column]}", case=words)
+    assert_product(outcome)
     rest = torch.arange(n) != column
     assert_relation("another column has the NaN", outcome.out[:, rest], before.out[:, rest], outcome, before)
 

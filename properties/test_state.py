@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from hypothesis import seed
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from mxassay.kernels import GemmArguments
 from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
@@ -62,14 +62,17 @@ class CallsInSequence(RuleBasedStateMachine):
         self.held: list[tuple[torch.Tensor, torch.Tensor, str]] = []
         self.workspace: Any = None
         self.memory: dict[int, torch.Tensor] = {}
+        self.made = 0
         if self.kernel.own:
             from mxassay.optimized import Workspace
 
             self.workspace = Workspace()
 
+    @precondition(lambda self: self.made < 2)  # few, so that what is called was called before
     @rule(target=weights, size=st.sampled_from(_SIZES), number=st.integers(0, 9))
     def new_weights(self, size: tuple[int, int], number: int) -> Weights:
         """Fresh tensors."""
+        self.made += 1
         _, n, k = self.kernel.contract.fitted((1, *size))
         codes, scales = drawn(n, k, number)
         found = Weights(codes, scales, torch.empty(0), torch.empty(0))

@@ -16,7 +16,7 @@ from mxassay.properties.faults.cache import Cache
 from mxassay.properties.faults.fault import Fault
 from mxassay.properties.faults.record import known_killers
 from mxassay.properties.faults.tree import Tree, snapshot
-from mxassay.properties.faults.trial import Setting, Trial, run_suite, run_usual, try_fault
+from mxassay.properties.faults.trial import JUDGES, Setting, Trial, run_suite, run_usual, try_fault
 from mxassay.properties.faults.usual import GATES
 
 CONTROL_LIMIT = {"quick": 1200.0, "thorough": 7200.0}
@@ -39,21 +39,30 @@ class Campaign:
     def score(self) -> dict[str, Any]:
         """How many of the faults without a proof of equivalence each way of testing kills, and its share of them.
 
-        `suite` leaves out what only the machinery's own tests killed; `with_tests` counts it. Faults that were killed
-        in spite of a proof are listed in `refuted`, since the proof or the property is wrong.
+        `suite` counts faults in what the suite judges, killed by the suite; `judges` those in what judges, killed by
+        the suite or by the machinery's own tests; `with_tests` is both together. The gates count all. Faults that were
+        killed in spite of a proof are listed in `refuted`, since the proof or the property is wrong.
         """
         counted = [trial for trial in self.trials if not trial.fault.equivalent]
+        dead = [trial for trial in counted if trial.verdict == "killed"]
+        of = {
+            "suite": sum(trial.fault.stage not in JUDGES for trial in counted),
+            "judges": sum(trial.fault.stage in JUDGES for trial in counted),
+            **dict.fromkeys(("with_tests", *GATES), len(counted)),
+        }
         killed = {
-            "suite": sum(trial.suite.by is not None for trial in counted),
-            "with_tests": sum(trial.verdict == "killed" for trial in counted),
+            "suite": sum(trial.fault.stage not in JUDGES for trial in dead),
+            "judges": sum(trial.fault.stage in JUDGES for trial in dead),
+            "with_tests": len(dead),
             **{gate: sum(not trial.gates[gate] for trial in counted) for gate in GATES},
         }
         return {
             "faults": len(counted),
             "equivalent": sum(trial.verdict == "equivalent" for trial in self.trials),
             "refuted": [t.fault.id for t in self.trials if t.fault.equivalent and t.verdict == "killed"],
+            "of": of,
             "killed": killed,
-            "share": {name: round(count / len(counted), 4) if counted else None for name, count in killed.items()},
+            "share": {name: round(count / of[name], 4) if of[name] else None for name, count in killed.items()},
         }
 
 

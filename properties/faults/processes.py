@@ -32,7 +32,7 @@ def stop() -> None:
     for pid in list(_running):
         _kill(pid)
     for nursery in _nurseries:
-        nursery.process.kill()
+        nursery.close()
     _nurseries.clear()
 
 
@@ -73,6 +73,14 @@ class _Nursery:
     def serves(self, environment: dict[str, str]) -> bool:
         """Whether it lives, and was started with what libraries read when they load."""
         return self.process.poll() is None and self._loaded_with == _early(environment)
+
+    def close(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
 
     def run(
         self, words: list[str], folder: Path, environment: dict[str, str], limit: float

@@ -48,16 +48,3 @@ def write(path: Path, profile: str, facts: dict[str, Any], trials: list[dict[str
         faults[trial["id"]] = entry
     document = {"profiles": before["profiles"] | {profile: facts}, "faults": dict(sorted(faults.items()))}
     path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def sentence(record: dict[str, Any]) -> str:
-    """The scores in one sentence, for documents."""
-    scores = {profile: facts["score"] for profile, facts in record["profiles"].items()}
-    counted = scores["quick"]["faults"]
-    kills = scores["quick"]["killed"]
-    thorough = f", {scores['thorough']['killed']['with_tests']} at `thorough`" if "thorough" in scores else ""
-    return (
-        f"Of {counted} planted faults the suite kills {kills['with_tests']} at `quick`{thorough}; in the same run the "
-        f"usual test (randn, allclose 1e-2) kills {kills['usual_test']}, a 95 % ratio gate {kills['ratio_gate']}, a "
-        f"cosine gate {kills['cosine_gate']}."
-    )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from mxassay.properties.faults import processes
 from mxassay.properties.faults import tree as trees
 from mxassay.properties.faults.trial import Setting
 
@@ -32,6 +33,12 @@ def test_scales(row, group):
 def test_without_hypothesis():
     assert WEIGHT_PRESHUFFLE.source.startswith("aiter")
 """
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _stopped():
+    yield
+    processes.stop()
 
 
 @pytest.fixture(scope="session")
