@@ -39,7 +39,7 @@ def cases(compared: "Compared") -> Section:
 
 
 def _case(row: "Case") -> Row:
-    change: list[str | Code] = [Code(row.change.value if row.change else "refused")]
+    change: list[str | Code] = [Code(row.change.value if row.change else "not run")]
     change += [f": {row.words}"] if row.words else []
     if row.base_plan != row.candidate_plan:
         change += [", plan ", Code(row.base_plan), " became ", Code(row.candidate_plan)]

@@ -119,11 +119,16 @@ def verdict_words(diagnosis: Diagnosis) -> tuple[str, str]:
 
 def _sure(diagnosis: Diagnosis, exact: list[Explanation]) -> str:
     same = f"This rule gives {_all(exact[0].wrong, 'wrong output')} bit for bit, and every right one as well."
-    others = len(exact) - 1
-    if not others:
-        return same
-    doubt = "the notes say what tells them apart" if diagnosis.notes else "this case does not tell them apart"
-    return f"{same} So {'does' if others == 1 else 'do'} {count(others, 'other rule')}; {doubt}."
+    alike = sum((one.class_, one.stage) == (exact[0].class_, exact[0].stage) for one in exact[1:])
+    others = len(exact) - 1 - alike
+    if others:
+        doubt = "the notes say what tells them apart" if diagnosis.notes else "this case does not tell them apart"
+        return f"{same} So {_do(others)} {count(others, 'rule')} of another stage or class; {doubt}."
+    return f"{same} So {_do(alike)} {count(alike, 'other rule')} of the same stage and class." if alike else same
+
+
+def _do(number: int) -> str:
+    return "does" if number == 1 else "do"
 
 
 def _nearest(diagnosis: Diagnosis) -> str:

@@ -29,6 +29,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-ur
 _MARKS = {Mark.NONE: "", Mark.RIGHT: "✓", Mark.WRONG: "✕", Mark.FIRST: "▶", Mark.CHOSEN: "●"}
 
 _SHORT = 22  # characters
+_LINE = 46  # characters
 _TWO_LINES = 44  # CSS pixels
 
 
@@ -144,7 +145,18 @@ def _cell(words: Words) -> str:
 
 
 def _numeric(table: Table, column: int) -> str:
-    return ' class="number"' if column in table.numeric else ""
+    kinds = ["number"] if column in table.numeric else ["whole"] if column in _whole(table) else []
+    return f' class="{kinds[0]}"' if kinds else ""
+
+
+def _whole(table: Table) -> set[int]:
+    """Columns of words so short that a wide screen need not fold them; what is left goes to the last column."""
+    longest = [
+        max((len(plain(row.cells[i])) for row in table.rows if len(row.cells) > i), default=0)
+        for i in range(len(table.headings))
+    ]
+    words = {i for i, length in enumerate(longest[:-1]) if length <= _LINE and i not in table.numeric}
+    return words if sum(longest[i] for i in words) <= 2 * _LINE else set()
 
 
 def _listing(listing: Listing) -> str:

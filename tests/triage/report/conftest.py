@@ -16,6 +16,11 @@ from mxassay.reference import matmul
 from mxassay.triage.diagnosis import Blame, Checkpoint, Diagnosis, Explanation, XRay
 from mxassay.triage.failure import Failure, Subject
 from mxassay.triage.report import Replay, html
+from mxassay.triage.versions.cases import Case
+from mxassay.triage.versions.change import Change, Comparison, Row
+from mxassay.triage.versions.compare import Compared, Counted
+from mxassay.triage.versions.figures import Difference
+from mxassay.triage.versions.version import Version
 
 CHROMIUM = Path(os.environ.get("MXASSAY_CHROMIUM", "/usr/bin/chromium"))
 HOSTILE = "<script>alert(1)</script>\"'&<img src=http://x.example/a onerror=alert(2)>\x1b[31m\u202e\x00\udcff"
@@ -144,6 +149,23 @@ def hostile() -> Diagnosis:
     )
 
 
+def comparison(change: Change, wrong: bool, subject: str = "Read scales in one load") -> Compared:
+    """Two revisions on two shapes, the second slower and maybe wrong."""
+    sides = [
+        Version(words, "gemms/launch.py:matmul", "/repo", None, None, None, words, commit=words * 8, subject=subject)
+        for words in ("1234abcd", "feed5678")
+    ]
+    shapes = [Case((32, 128, 512), "certified"), Case((5, 48, 320), "order")]
+    rows = (
+        Row(shapes[0], Change.IDENTICAL, "16x64x128", "16x64x256", outputs=4096, certified=4096),
+        Row(shapes[1], change, "own", "own", "the scale of the next K group", wrong, 240, 100, 17, 0, 17 * wrong,
+            "out[0, 3] was 2, is 16"),
+    )  # fmt: skip
+    moved = (Difference("fused_gemm", "VGPRs", 96, 120), Difference("fused_gemm", "spilled VGPRs", 0, 8))
+    whole = Comparison(change, "in 1 of 2 cases: the scale of the next K group", wrong, rows, "even", "even")
+    return Compared(*sides, whole, "0" * 8, "1" * 8, (Counted(shapes[0], moved),))
+
+
 DIAGNOSES: dict[str, Callable[[], Diagnosis]] = {
     "scale": scale_fault, "raising": raising, "unexplained": unexplained, "hostile": hostile
 }  # fmt: skip
@@ -166,8 +188,12 @@ def diagnoses() -> dict[str, Diagnosis]:
 
 @pytest.fixture(scope="session")
 def reports(diagnoses: dict[str, Diagnosis]) -> dict[str, str]:
-    """Their pages."""
-    return {name: html(diagnosis, replay=replay_of(name)) for name, diagnosis in diagnoses.items()}
+    """Their pages, and those of two comparisons, one with a diagnosis."""
+    pages = {name: html(diagnosis, replay=replay_of(name)) for name, diagnosis in diagnoses.items()}
+    fault = comparison(Change.FAULT, wrong=True, subject=HOSTILE)
+    pages["fault"] = html(diagnoses["scale"], fault, replay_of("fault"))
+    pages["order-only"] = html(None, comparison(Change.ORDER_ONLY, wrong=False), Replay("mxassay triage A B"))
+    return pages
 
 
 @pytest.fixture(scope="session")

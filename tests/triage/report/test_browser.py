@@ -73,7 +73,7 @@ def opened(browser, files):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", ["scale", "raising", "unexplained", "hostile"])
+@pytest.mark.parametrize("name", ["scale", "raising", "unexplained", "hostile", "fault", "order-only"])
 def test_it_is_legible_and_within_the_screen(opened, files, name, size, scheme):
     page = opened(name, size, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]

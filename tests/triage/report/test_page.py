@@ -1,11 +1,18 @@
 """The page as a file: its chapters and their order, what it escapes, what it may ask for."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
+from mxassay.triage.report.contents import verdict_words
+
 CHAPTERS = ["case", "rule", "maps", "xray", "blame", "again"]
+COMPARED = {
+    "fault": ["case", "rule", "maps", "xray", "blame", "versions", "instructions", "again"],
+    "order-only": ["versions", "instructions", "again"],
+}
 # Elements without an end tag (HTML standard, 13.1.2).
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
@@ -34,23 +41,28 @@ class Elements(HTMLParser):
         self.text.append(data)
 
 
-NAMES = ["scale", "raising", "unexplained", "hostile"]
+NAMES = ["scale", "raising", "unexplained", "hostile", "fault", "order-only"]
 
 
 @pytest.fixture(params=NAMES)
-def page(request, reports):
-    return Elements(reports[request.param])
+def name(request):
+    return request.param
 
 
-def test_every_chapter_stands_in_its_order(page):
-    assert [a["id"] for tag, a in page.elements if tag == "section"] == CHAPTERS
+@pytest.fixture
+def page(name, reports):
+    return Elements(reports[name])
 
 
-def test_every_link_leads_to_a_place_of_the_page(page):
+def test_every_chapter_stands_in_its_order(page, name):
+    assert [a["id"] for tag, a in page.elements if tag == "section"] == COMPARED.get(name, CHAPTERS)
+
+
+def test_every_link_leads_to_a_place_of_the_page(page, name):
     places = {a["id"] for _, a in page.elements if "id" in a}
     links = [a["href"] for tag, a in page.elements if tag == "a"]
-    assert set(CHAPTERS) == {link.removeprefix("#") for link in links}
-    assert set(CHAPTERS) <= places
+    assert set(COMPARED.get(name, CHAPTERS)) == {link.removeprefix("#") for link in links}
+    assert {link.removeprefix("#") for link in links} <= places
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert sorted(set(ids)) == sorted(ids)
 
@@ -121,3 +133,43 @@ def test_the_first_divergence_is_marked_once(reports):
     xray = rows[-7:]
     assert xray == ["right"] * 4 + ["first", "wrong", "wrong"]
     assert [row for row in rows if row == "chosen"] == ["chosen"]
+
+
+def test_a_comparison_says_what_changed(reports):
+    whole = Elements(reports["order-only"])
+    text = " ".join("".join(whole.text).split())
+    for words in (
+        "ORDER-ONLY",
+        "The candidate is no worse than the base.",
+        "1234abcd Read scales in one load and feed5678 Read scales in one load",
+        "plan 16x64x128 became 16x64x256",
+        "first out[0, 3] was 2, is 16",
+    ):
+        assert words in text
+    table = reports["order-only"][reports["order-only"].index('id="instructions"') :]
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", table)
+    assert [re.sub("<[^>]*>", "", cell) for cell in cells[2:6]] == ["VGPRs", "96", "120", "+25 %"]
+    assert [re.sub("<[^>]*>", "", cell) for cell in cells[8:12]] == ["spilled VGPRs", "0", "8", "new"]
+
+
+def test_rules_of_another_stage_are_counted_as_doubt(diagnoses):
+    whole = diagnoses["scale"]
+    first, second, _ = whole.explanations
+    exact = replace(second, reproduced=second.wrong, spoiled=0)
+    alike, other = (
+        replace(whole, explanations=(first, replace(exact, stage=stage))) for stage in (first.stage, "store")
+    )
+    assert verdict_words(alike)[1].endswith("So does 1 other rule of the same stage and class.")
+    assert verdict_words(other)[1].endswith(
+        "So does 1 rule of another stage or class; this case does not tell them apart."
+    )
+
+
+def test_what_a_stage_does_by_itself_is_the_finding(diagnoses):
+    found = replace(diagnoses["unexplained"], stage="quantizer.scale", statement="zero blocks get scale byte 1")
+    assert verdict_words(found) == (
+        "Zero blocks get scale byte 1.",
+        "Seen with that stage by itself, choosing the scale of a block.",
+    )
+    judged = replace(found, stage="reference", statement="two thirds are rounded up")
+    assert verdict_words(judged)[0] == "Not the kernel is wrong but what judges it: two thirds are rounded up."
