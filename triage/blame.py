@@ -43,6 +43,8 @@ def blame(
     """
     if failure.out is None:
         return Blame("unknown", "the kernel raised, so there are no outputs to compare")
+    if not fails(failure):
+        return Blame("unknown", "the case does not fail here")
     try:
         there = elsewhere(failure)
     except MxassayError as error:

@@ -77,7 +77,8 @@ _DROPPED: dict[str, tuple[re.Pattern[str], ...]] = {
     "ttir": _LOCATION,
     "ttgir": _LOCATION,
     "llir": (
-        re.compile(r"^!.*$"), re.compile(r"^source_filename.*$"), re.compile(r"^; ModuleID.*$"),
+        # Attributes repeat the options.
+        re.compile(r"^(?:!|attributes #).*$"), re.compile(r"^source_filename.*$"), re.compile(r"^; ModuleID.*$"),
         re.compile(r",? ?!(?:dbg|tbaa|noalias|alias\.scope) ![0-9]+"), re.compile(r"\s*#dbg_\w+\(.*$"),
         re.compile(r"\s*;.*$"),
     ),
@@ -103,12 +104,21 @@ def first_difference(failing: list[Compiled], passing: list[Compiled]) -> tuple[
         for wrong, right in zip(failing, passing, strict=True):
             before, after = (normalised(stage, kernel.texts.get(stage, "")) for kernel in (wrong, right))
             if before != after:
-                lines = difflib.unified_diff(
-                    before, after, f"{wrong.name}.{stage} (fails)", f"{right.name}.{stage} (passes)", lineterm="", n=2
-                )
-                return stage, "\n".join(line[:200] for line, _ in zip(lines, range(40), strict=False))
+                return stage, _difference(stage, before, after, f"{wrong.name}.{stage}")
     return None
 
+
+def _difference(stage: str, before: list[str], after: list[str], name: str) -> str:
+    """A unified diff of the lines without the numbers of their values, which one insertion would change in all lines
+    behind it; with them, where nothing else differs."""
+    plain = [[_NUMBERED.sub(r"\1", line) for line in lines] for lines in (before, after)]
+    if plain[0] == plain[1]:
+        plain = [before, after]
+    found = difflib.unified_diff(*plain, f"{name} (fails)", f"{name} (passes)", lineterm="", n=2)
+    return "\n".join(line[:200] for line, _ in zip(found, range(40), strict=False))
+
+
+_NUMBERED = re.compile(r"([%^!.])v\d+\b")
 
 Change = tuple[str, Mapping[str, Any]]
 CHANGES: tuple[Change, ...] = (

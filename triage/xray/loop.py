@@ -12,7 +12,7 @@ from mxassay.triage.xray.frame import Frame, counted
 from mxassay.triage.xray.points import point, whereabouts
 from mxassay.triage.xray.probes import BLOCK
 from mxassay.triage.xray.session import Session
-from mxassay.triage.xray.tiles import UNKNOWN, UNSTORED, chains_at
+from mxassay.triage.xray.tiles import UNKNOWN, sums_of_outputs
 from mxassay.triage.xray.trace import Trace
 
 
@@ -60,7 +60,7 @@ class _Wrong:
 
 def _coverage(session: Session, trace: Trace, frame: Frame) -> Iterator[Checkpoint]:
     counts = counted(trace, frame)
-    at = _sums_of_outputs(session, counts)
+    at = sums_of_outputs(session)
     places = np.bincount(trace.chain, minlength=len(trace.last)) * (64 // trace.rows)
     compared, wrong = 0, list[_Wrong]()
     layers, _, n = at.shape
@@ -89,29 +89,6 @@ def _coverage(session: Session, trace: Trace, frame: Frame) -> Iterator[Checkpoi
             expected=f"k {block * BLOCK}..{block * BLOCK + 31} once", found=_times(entry.times),
             wave=int(trace.wave[event]),
         )  # fmt: skip
-
-
-def _sums_of_outputs(session: Session, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(layers, M, N): the chains whose sums are stored for each output, in whatever slot, also those that others
-    overwrite there. Sums of the same blocks in one slot count once; UNKNOWN where one cannot be told, UNSTORED where
-    there are no more."""
-    stores, origins = session.stores, session.origins
-    if stores is None or origins is None:
-        return chains_at(session)
-    m, n, _ = session.failure.operands.shape
-    good = stores.inside & (stores.slot < stores.slots)
-    chain = origins.chain[good]
-    place = stores.row[good] * n + stores.column[good]
-    _, alike = np.unique(counts, axis=0, return_inverse=True)
-    kind = np.where(chain >= 0, alike.reshape(-1)[chain], -1)
-    keys = np.stack((place, stores.slot[good], kind))
-    _, once = np.unique(keys, axis=1, return_index=True)
-    order = once[np.argsort(place[once], kind="stable")]
-    sorted_place = place[order]
-    layer = np.arange(len(order)) - np.searchsorted(sorted_place, sorted_place)
-    at = np.full((max(stores.slots, int(layer.max(initial=0)) + 1), m * n), UNSTORED, np.int64)
-    at[layer, sorted_place] = np.where(chain[order] >= 0, chain[order], UNKNOWN)
-    return at.reshape(-1, m, n)
 
 
 def _stage(times: NDArray[np.int64], chains: list[int], places: int, step: int | None) -> str:

@@ -15,23 +15,48 @@ UNSTORED, UNKNOWN = -1, -2
 
 
 def chains_at(session: Session) -> NDArray[np.int64]:
-    """(slots, M, N): the chain whose sum was stored last in each place; UNSTORED, or UNKNOWN if none can be told."""
+    """(slots, M, N): the chain whose sum was stored last in each place; UNSTORED, or UNKNOWN if none can be told. The
+    stores must have been followed."""
     m, n, _ = session.failure.operands.shape
-    stores, origins, trace, frame = session.stores, session.origins, session.trace, session.frame
-    assert trace is not None
-    assert frame is not None
-    if stores is None or origins is None:
-        at = np.full((1, m, n), UNKNOWN, np.int64)
-        for chain in range(len(trace.last)):
-            rows, columns = (line[line >= 0] for line in (frame.rows[chain], frame.columns[chain]))
-            at[0][np.ix_(rows, columns)] = chain
-        return at
+    stores, origins = session.stores, session.origins
+    assert stores is not None
+    assert origins is not None
     at = np.full((stores.slots, m, n), UNSTORED, np.int64)
     good = stores.inside & (stores.slot < stores.slots)
     at[stores.slot[good], stores.row[good], stores.column[good]] = np.where(
         origins.chain[good] >= 0, origins.chain[good], UNKNOWN
     )
     return at
+
+
+def sums_of_outputs(session: Session) -> NDArray[np.int64]:
+    """(layers, M, N): the chains whose sums are stored for each output, in whatever slot, also those that others
+    overwrite there; UNKNOWN where one cannot be told, UNSTORED where there are no more. Of sums over the same blocks in
+    one slot one counts. Where stores were not followed, those that are multiplied for the output."""
+    m, n, _ = session.failure.operands.shape
+    stores, origins, trace, frame = session.stores, session.origins, session.trace, session.frame
+    assert trace is not None
+    assert frame is not None
+    counts = counted(trace, frame)
+    _, alike = np.unique(counts, axis=0, return_inverse=True)
+    alike = alike.reshape(-1)
+    if stores is None or origins is None:
+        at = np.full((int(alike.max()) + 1, m, n), UNSTORED, np.int64)
+        for chain in np.flatnonzero(counts.any(axis=1)):
+            rows, columns = (line[line >= 0] for line in (frame.rows[chain], frame.columns[chain]))
+            at[alike[chain]][np.ix_(rows, columns)] = chain
+        return at
+    good = stores.inside & (stores.slot < stores.slots)
+    chain = origins.chain[good]
+    place = stores.row[good] * n + stores.column[good]
+    keys = np.stack((place, stores.slot[good], np.where(chain >= 0, alike[chain], -1)))
+    _, once = np.unique(keys, axis=1, return_index=True)
+    order = once[np.argsort(place[once], kind="stable")]
+    ranked = place[order]
+    layer = np.arange(len(order)) - np.searchsorted(ranked, ranked)
+    layers = np.full((max(stores.slots, int(layer.max(initial=0)) + 1), m * n), UNSTORED, np.int64)
+    layers[layer, ranked] = np.where(chain[order] >= 0, chain[order], UNKNOWN)
+    return layers.reshape(-1, m, n)
 
 
 def watch_tiles(session: Session) -> Iterator[Checkpoint]:

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from mxassay.triage.diagnosis import Checkpoint
 from mxassay.triage.xray.course import advances_wrongly, over_read
-from mxassay.triage.xray.frame import DEAD, Frame
+from mxassay.triage.xray.frame import DEAD, Frame, counted
 from mxassay.triage.xray.loading import stray_moves
 from mxassay.triage.xray.points import at_matrix, point, whereabouts
 from mxassay.triage.xray.probes import OUTSIDE
 from mxassay.triage.xray.roles import STAGES, WORDS, Role
 from mxassay.triage.xray.session import Session
+from mxassay.triage.xray.tiles import sums_of_outputs
 from mxassay.triage.xray.trace import Trace
 
 Places = tuple[tuple[str, ...], str, str]
@@ -98,9 +99,23 @@ class _Watch:
 
     def scales(self, role: Role | None) -> Checkpoint:
         side, live = self.trace.w, self.expected >= 0
+        if self._splits_overlap():
+            live = np.zeros_like(live)
         wrong = live & ((side.scale != self.expected) | (side.scales != self._true[np.maximum(self.expected, 0)]))
         stage = "k-loop" if advances_wrongly(self.session, role, side.scale, self.expected) else "scales.layout"
         return at_matrix(self.trace, stage, "scales of W as the MFMA reads them", live, wrong, "w", self._scales)
+
+    def _splits_overlap(self) -> bool:
+        """Whether A and W both say that splits begin at wrong places: shuffled scales can't be read from anywhere, so
+        what they hold then follows from it."""
+        right_a = self.frame.expected(self.trace, "a")
+        settled = ((self.trace.a.block == right_a) | (right_a < 0)).all()
+        settled &= ((self.trace.w.block == self.expected) | (self.expected < 0)).all()
+        if not settled:
+            return False
+        layers, counts = sums_of_outputs(self.session), counted(self.trace, self.frame)
+        groups = np.unique(layers.reshape(len(layers), -1), axis=1).T
+        return any((counts[group[group >= 0]].sum(axis=0) > 1).any() for group in groups if (group >= 0).sum() > 1)
 
     def idle_scales(self) -> Checkpoint:
         """Behind K the codes are zero, and a NaN beside them would still count."""
