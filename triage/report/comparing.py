@@ -18,7 +18,7 @@ def versions_fact(compared: "Compared") -> tuple[str, Words]:
 
 def _version(version: "Version") -> tuple[str | Code, ...]:
     changed = " (changed since)" if version.dirty else ""
-    told = f" {version.subject}" if version.subject else ""
+    told = f" “{version.subject}”" if version.subject else ""
     return Code(version.words), f"{told}{changed}"
 
 

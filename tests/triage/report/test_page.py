@@ -141,7 +141,7 @@ def test_a_comparison_says_what_changed(reports):
     for words in (
         "ORDER-ONLY",
         "The candidate is no worse than the base.",
-        "1234abcd Read scales in one load and feed5678 Read scales in one load",
+        "1234abcd “Read scales in one load” and feed5678 “Read scales in one load”",
         "plan 16x64x128 became 16x64x256",
         "first out[0, 3] was 2, is 16",
     ):
