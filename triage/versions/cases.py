@@ -1,6 +1,7 @@
 """The cases that two versions of a kernel are compared on: where bits are certain, where order shows, and the edges."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -8,7 +9,7 @@ from mxassay.kernels import Shape
 from mxassay.properties.operands import Operands
 from mxassay.reference import DIALECTS, Quantized, quantize
 
-SHAPES: tuple[Shape, ...] = ((32, 128, 512), (5, 48, 320), (33, 272, 1088))
+SHAPES: tuple[Shape, ...] = ((32, 128, 512), (5, 48, 320), (33, 144, 832))
 """What a kernel is compared on when nobody names shapes: whole tiles, less than one, and tails everywhere."""
 
 INPUTS = {
@@ -25,14 +26,32 @@ _NORMAL_BYTE = 127  # E8M0 byte of 2^0
 _APART = 40  # powers of two between the weights of even and of odd columns, and 1
 
 
+Plan = tuple[tuple[str, Any], ...]
+"""Names and values of a plan's fields."""
+
+OWN_PLANS: tuple[Plan, ...] = (
+    (("tile_m", 16), ("tile_n", 16), ("tile_k", 128), ("group_m", 2)),
+    (("tile_m", 32), ("tile_n", 64), ("tile_k", 64), ("matrix_instr_nonkdim", 32), ("splits", 3)),
+    (("tile_m", 16), ("tile_n", 32), ("tile_k", 256), ("linear", True), ("splits", 2)),
+)
+"""Plans of our own kernel that together take its every branch: scales gathered and read wide, weights preshuffled and
+linear, both MFMAs, tiles in bands, splits of unequal length.
+"""
+PLANNED_SHAPE: Shape = (33, 112, 576)
+"""What they are launched on: bands, tails and splits in all of them, and small."""
+
+
 @dataclass(frozen=True)
 class Case:
-    """One product: its inputs follow from a shape, the sort of inputs (a key of INPUTS), a dialect and a seed."""
+    """One product: its inputs follow from a shape, the sort of inputs (a key of INPUTS), a dialect and a seed. `plan`:
+    what to launch with; the version's own plan for the shape without.
+    """
 
     shape: Shape
     inputs: str
     dialect: str = "even"
     seed: int = 0
+    plan: Plan | None = None
 
     @property
     def words(self) -> str:
@@ -46,15 +65,18 @@ class Case:
         return Operands(a, w.packed, w.scales, self.dialect, self.words)
 
 
-def cases_for(shapes: tuple[Shape, ...], *, dialect: str, seed: int, full_range: bool) -> list[Case]:
-    """Every shape with certain and with order-dependent bits; the edges once, on the shape of most rows.
+def cases_for(
+    shapes: tuple[Shape, ...], *, dialect: str, seed: int, full_range: bool, plans: tuple[Plan, ...] = ()
+) -> list[Case]:
+    """Every shape with certain and with order-dependent bits; on the shape of most rows also the edges; certain bits
+    under each of `plans`.
 
     `full_range`: whether the device keeps every scale byte exact; the edges are left out without.
     """
     found = [Case(shape, inputs, dialect, seed) for shape in shapes for inputs in ("certified", "order")]
-    if full_range and shapes:
+    if full_range:
         found.append(Case(max(shapes, key=lambda shape: shape[0]), "edges", dialect, seed))
-    return found
+    return found + [Case(PLANNED_SHAPE, "certified", dialect, seed, plan) for plan in plans]
 
 
 def edge_of(row: int) -> str:

@@ -43,6 +43,7 @@ class Run:
         plan: what it was launched with.
         error: what it raised, or else did that nobody may; "" otherwise.
         refused: whether `error` says that the case is outside its contract.
+        planless: whether `error` says that the version has no such plan as it should be launched with.
         figures: what was launched and executed, where that was counted (`mxassay.triage.versions.figures`).
     """
 
@@ -50,13 +51,14 @@ class Run:
     plan: Planned = Planned()
     error: str = ""
     refused: bool = False
+    planless: bool = False
     seconds: float = 0.0
     figures: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Job:
-    """A case for one version to run. `plan`: fields of the plan to launch with; the version's own plan without."""
+    """A case for one version to run. `plan`: fields of the plan to launch with instead of the case's."""
 
     case: Case
     plan: dict[str, Any] | None = None

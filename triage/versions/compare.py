@@ -81,7 +81,7 @@ class Bench:
         """
         found = self._find(version)
         if found is None:
-            jobs = [Job(case, counted=case.inputs == "certified") for case in self.cases]
+            jobs = [Job(case, counted=case.inputs == "certified" and case.plan is None) for case in self.cases]
             found = self.examine(self.ready(version), jobs)
             self._tried.append(_Tried(version.base, version.elsewhere(found.read), found))
         if found.unopened:
@@ -118,9 +118,12 @@ class Bench:
         planned = {
             number: Job(case, one.plan.fields)
             for number, (case, one, other) in enumerate(pairs)
-            if one.plan.fields is not None and other.plan.fields is not None and one.plan.fields != other.plan.fields
+            if case.plan is None
+            and one.plan.fields is not None
+            and other.plan.fields is not None
+            and one.plan.fields != other.plan.fields
         }
         if not planned:
             return {}
         found = self.examine(self.ready(candidate), list(planned.values()))
-        return {number: run for number, run in zip(planned, found.runs, strict=True) if not run.refused}
+        return {number: run for number, run in zip(planned, found.runs, strict=True) if not run.planless}

@@ -113,7 +113,7 @@ class _Judge:
         """What explains every run that was not refused: the dialect `first` before those with its scale rule before all
         others; where none does, the same once more without rows that hold Inf or NaN.
         """
-        runs = [(case, run) for case, run in runs if not run.refused]
+        runs = [(case, run) for case, run in runs if not run.refused and not run.planless]
         if not runs or any(run.error or run.out is None for _, run in runs):
             return None
         for apart in ((), NOT_FINITE):
@@ -130,6 +130,8 @@ class _Judge:
     def row(self, trial: Trial, reading: Reading, after: Reading | None) -> Row:
         case, base, candidate = trial.case, trial.base, trial.candidate
         row = Row(case, None, base.plan.words, candidate.plan.words)
+        if base.planless or candidate.planless:
+            return replace(row, words="one of the two has no such plan")
         if base.refused and candidate.refused:
             return replace(row, words=f"both refuse it: {base.error}")
         expected = self._expected(case, reading.dialect)
@@ -188,7 +190,8 @@ class _Judge:
             policy = f"rows with {' and '.join(edges)} follow another policy, of no known dialect"
             return Change.CONTRACT, policy, True
         was = "" if base_right else "; BASE is wrong too, with other bits"
-        return Change.FAULT, f"wrong outputs under every dialect and plan{was}", True
+        given = f" under plan {candidate.plan.words}" if case.plan else ""
+        return Change.FAULT, f"wrong outputs{given} in every dialect{was}", True
 
 
 def _edges(case: Case, wrong: torch.Tensor) -> list[str]:

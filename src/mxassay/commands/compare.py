@@ -1,6 +1,7 @@
 """`mxassay triage BASE CANDIDATE`: what became of a kernel between two versions."""
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -89,9 +90,12 @@ def examiner_of(options: argparse.Namespace) -> "Examiner":
 
 
 def cases_of(options: argparse.Namespace, spec: str | None, chosen: Device) -> "list[Case]":
-    """What both versions run. `--shapes` says which shapes; for a code object they follow from its tile."""
+    """What both versions run. `--shapes` says which shapes; for a code object they follow from its tile.
+
+    `spec`: what is opened, None for our own kernel, which also runs under plans that take its every branch.
+    """
     from mxassay.commands.check import shapes_named
-    from mxassay.triage.versions.cases import SHAPES, cases_for
+    from mxassay.triage.versions.cases import OWN_PLANS, SHAPES, cases_for
 
     shapes = tuple(shapes_named(options.shapes)) if options.shapes else SHAPES
     if not options.shapes and spec is not None and spec.endswith((".co", ".hsaco")):
@@ -100,11 +104,12 @@ def cases_of(options: argparse.Namespace, spec: str | None, chosen: Device) -> "
         tile_m, tile_n = options.tile or tile_of(spec)
         shapes = ((tile_m, 2 * tile_n, 1024), (tile_m + 1, tile_n, 512))
     full_range = chosen.name in ("emulated", "mi355x")
-    return cases_for(shapes, dialect=options.dialect, seed=options.seed, full_range=full_range)
+    plans = OWN_PLANS if spec is None else ()
+    return cases_for(shapes, dialect=options.dialect, seed=options.seed, full_range=full_range, plans=plans)
 
 
 def diagnosed(options: argparse.Namespace, found: "Compared", examiner: "Examiner") -> "Diagnosis | None":
-    """What is wrong with the first case that is a fault in CANDIDATE; None where there is none or nobody asks.
+    """What is wrong with the smallest case that is a fault in CANDIDATE; None where there is none or nobody asks.
 
     That no diagnosis could be made is said on standard error; the comparison stands without it.
     """
@@ -115,7 +120,8 @@ def diagnosed(options: argparse.Namespace, found: "Compared", examiner: "Examine
         return None
     with _told("looking for the cause", options):
         try:
-            return examiner.diagnose(found.candidate, Job(faults[0].case))
+            # The smallest one: what is looked for grows with it.
+            return examiner.diagnose(found.candidate, Job(min(faults, key=lambda row: math.prod(row.case.shape)).case))
         except MxassayError as error:
             print(f"mxassay: {error}", file=sys.stderr)
             return None
@@ -202,7 +208,7 @@ def _cases(found: "Compared") -> Table:
         right = heading not in ("inputs", "change", "plan")
         table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "plan")
     for row in found.comparison.rows:
-        change = row.change.value if row.change else "refused"
+        change = row.change.value if row.change else "not run"
         style = "bold red" if row.wrong else _STYLE.get(change, "yellow")
         plans = row.base_plan if row.base_plan == row.candidate_plan else f"{row.base_plan} → {row.candidate_plan}"
         table.add_row(

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def job_as_json(job: "Job") -> dict[str, Any]:
     """Plain JSON types; `case_of` reads the case back."""
-    return {"case": asdict(job.case), "plan": job.plan, "counted": job.counted}
+    plan = dict(job.case.plan) if job.case.plan else None
+    return {"case": asdict(job.case), "plan": job.plan or plan, "counted": job.counted}
 
 
 def case_of(document: Mapping[str, Any]) -> "Case":
@@ -23,7 +24,8 @@ def case_of(document: Mapping[str, Any]) -> "Case":
     from mxassay.triage.versions.cases import Case
 
     m, n, k = document["shape"]
-    return Case((m, n, k), document["inputs"], document["dialect"], document["seed"])
+    plan = tuple((name, value) for name, value in document["plan"]) if document["plan"] else None
+    return Case((m, n, k), document["inputs"], document["dialect"], document["seed"], plan)
 
 
 def planned(plan: Any) -> dict[str, Any]:
@@ -45,15 +47,19 @@ def planned(plan: Any) -> dict[str, Any]:
     return {"plan": found, "words": said}
 
 
+class NoSuchPlanError(UnsupportedError):
+    """This version has no plan with these fields."""
+
+
 def plan_from(like: Any, values: Mapping[str, Any]) -> Any:
     """The plan that has these fields, of the type of `like`, this version's own plan.
 
-    Raises UnsupportedError where this version has no such plan.
+    Raises NoSuchPlanError.
     """
     try:
         return dict(values) if isinstance(like, dict) else type(like)(**values)
     except Exception as error:
-        raise UnsupportedError(f"the other version's plan must be one that this version has, not {values}") from error
+        raise NoSuchPlanError(f"a plan must be one that this version has, not {dict(values)}") from error
 
 
 def arenas_of(case: "Case", device: str) -> "tuple[GemmArguments, tuple[Arena, ...]]":

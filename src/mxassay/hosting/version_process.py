@@ -61,20 +61,33 @@ def _forked(request: dict[str, Any]) -> str:
         finally:
             sys.stderr.flush()
             os._exit(status)
-    deadline = time.monotonic() + request["limit"]
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            break
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return f"the process must end within {request['limit']:g} s, but still ran"
-        time.sleep(0.005)
+    try:
+        status = _waited(child, time.monotonic() + request["limit"])
+    except BaseException:  # interrupted, or nobody waits for the answer any more
+        os.killpg(child, signal.SIGKILL)
+        raise
+    if status is None:
+        return f"the process must end within {request['limit']:g} s, but still ran"
     if os.WIFSIGNALED(status):
         return f"the process ended by {signal.Signals(os.WTERMSIG(status)).name}"
     code = os.WEXITSTATUS(status)
     return f"the process ended with status {code}" if code else ""
+
+
+def _waited(child: int, deadline: float) -> int | None:
+    """The wait status of a fork; None where it was killed at the deadline. Ends with whoever started this process."""
+    parent = os.getppid()
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+        if os.getppid() != parent:
+            raise SystemExit("the process that asked is gone")
+        time.sleep(0.005)
 
 
 def _child(request: dict[str, Any]) -> None:
@@ -198,10 +211,17 @@ def _run(kernel: Any, job: dict[str, Any], request: dict[str, Any], place: Path)
 
     from mxassay.arenas import GuardedAllocations
     from mxassay.errors import ContractError, UnsupportedError
-    from mxassay.hosting.version_jobs import arenas_of, case_of, plan_from, planned
+    from mxassay.hosting.version_jobs import NoSuchPlanError, arenas_of, case_of, plan_from, planned
 
     case = case_of(job["case"])
-    record: dict[str, Any] = {"plan": None, "words": "own", "error": "", "refused": False, "figures": None}
+    record: dict[str, Any] = {
+        "plan": None,
+        "words": "own",
+        "error": "",
+        "refused": False,
+        "planless": False,
+        "figures": None,
+    }
     started = time.perf_counter()
     figures: Any = nullcontext({})
     if job["counted"] and request["device"] == "emulated":
@@ -225,7 +245,9 @@ def _run(kernel: Any, job: dict[str, Any], request: dict[str, Any], place: Path)
         strays += [f"around {name}: written" for name in allocations.overruns()]
         if strays:
             record["error"] = f"inputs and the bytes around buffers must be left alone, not {'; '.join(strays)}"
-        record["figures"] = counted or None
+        record["figures"] = counted
+    except NoSuchPlanError as error:
+        record |= {"error": str(error), "planless": True}
     except (ContractError, UnsupportedError) as error:
         record |= {"error": str(error), "refused": True}
     except BaseException as error:
@@ -240,7 +262,7 @@ def _diagnose(kernel: Any, job: dict[str, Any], request: dict[str, Any]) -> None
 
     import torch
 
-    from mxassay.hosting.version_jobs import case_of, planned
+    from mxassay.hosting.version_jobs import case_of, plan_from, planned
     from mxassay.properties.kernel import KernelUnderTest, Launch, Placement, put_under_test
     from mxassay.triage.failure import Failure, Subject
     from mxassay.triage.rerun import again, on
@@ -248,26 +270,53 @@ def _diagnose(kernel: Any, job: dict[str, Any], request: dict[str, Any]) -> None
     from mxassay.triaging import diagnosed
 
     own = request["spec"] is None
+    spec = _elsewhere(request)
     under_test = KernelUnderTest(kernel, request["device"], request["tensors_on"], own=own)
     put_under_test(under_test)
     operands = case_of(job["case"]).operands()
     # Suspects know what our plans say; a foreign kernel plans for itself.
     plan = kernel.plan_for(*operands.shape) if own else None
+    if own and job["plan"] is not None:
+        plan = plan_from(plan, job["plan"])
     subject = Subject(
-        None if own else request["name"], kernel.abi, request["device"], request["aiter"],
+        spec, kernel.abi, request["device"], request["aiter"],
         tuple(request["tile"]) if request["tile"] else None,
     )  # fmt: skip
     failure = again(Failure(subject, operands, Launch(plan), Placement(), None), on(under_test))
     found = diagnosed(failure, under_test)
 
     def sent(case: Failure) -> Failure:
-        """A plan of this version's own type means nothing to whoever reads the file."""
+        """The kernel by its own name, and the plan as no type of this version: whoever reads knows neither."""
+        case = replace(case, subject=replace(subject, spec=None if own else request["name"]))
         if case.launch.plan is None:
             return case
         said = planned(case.launch.plan)
         return replace(case, launch=replace(case.launch, plan=Planned(said["words"], said["plan"])))
 
     torch.save(replace(found, failure=sent(found.failure), shrunk=sent(found.shrunk)), request["diagnosis"])
+
+
+def _elsewhere(request: dict[str, Any]) -> str | None:
+    """How another process opens this version, and not whatever lies where the user is: from here on, the environment
+    leads there.
+    """
+    path = list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    if request["own"]:
+        import shutil
+
+        from mxassay.properties.faults.tree import snapshot
+
+        tree = snapshot(Path(request["folder"]) / "tree").root
+        shutil.rmtree(tree / "optimized")
+        shutil.copytree(request["own"], tree / "optimized")
+        path.insert(0, str(tree / "src"))
+        spec = None
+    else:
+        before = len(sys.path)
+        spec = _importable(request["spec"], request["tree"])
+        path[:0] = sys.path[: len(sys.path) - before]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path)
+    return spec
 
 
 def _without(text: str, tree: str | None) -> str:

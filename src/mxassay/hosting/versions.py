@@ -193,6 +193,7 @@ def _run(record: dict[str, Any], output: Path) -> "Run":
         Planned(record.get("words", "own"), record.get("plan")),
         record["error"],
         record.get("refused", False),
+        record.get("planless", False),
         record.get("seconds", 0.0),
-        record.get("figures"),
+        record.get("figures") or None,
     )
