@@ -123,7 +123,7 @@ def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
 
 def _narrow(operands: Operands) -> Operands:
     """Rows whose scales a bfloat16 can hold."""
-    fine = (operands.quantized.scales.int() - 127).abs().amax(1) < 100
+    fine = (operands.quantized.scales[:, 0].int() - 127).abs() < 100
     return replace(operands, a=operands.a[fine].contiguous())
 
 

@@ -95,6 +95,7 @@ def parser() -> argparse.ArgumentParser:
         "--database", metavar="PLACE", help="with --profile: failing examples, a folder or redis://HOST/DB"
     )
     check.add_argument("--report", metavar="FILE.html", help="also write the run, and why it fails, as one page")
+    check.add_argument("--save", metavar="DIR", help="write each failing case here, for `mxassay triage` and `replay`")
     check.add_argument("--json", action="store_true", help="print one JSON document instead of the table")
     _add_history(check)
     check.set_defaults(run="mxassay.commands.check")
@@ -166,6 +167,7 @@ def parser() -> argparse.ArgumentParser:
     faults.add_argument("--seed", type=int, default=0, help="of Hypothesis (default: 0)")
     faults.add_argument("--cache", metavar="DIR", help="where results are kept (default: the user's cache folder)")
     faults.add_argument("--fresh", action="store_true", help="run again what is kept")
+    faults.add_argument("--triage", action="store_true", help="diagnose each fault instead: is the cause named?")
     faults.add_argument("--record", metavar="FILE", help="put the scores of all shipped faults into this record")
     faults.add_argument("--list", action="store_true", help="show the faults and run nothing")
     faults.add_argument("--json", action="store_true", help="print one JSON document instead of the matrix")
@@ -182,6 +184,7 @@ def parser() -> argparse.ArgumentParser:
         "our own kernel when left out",
     )
     _add_versions(triage)
+    triage.add_argument("--quick", action="store_true", help="don't ask whether source or compiler is to blame")
     triage.add_argument("--report", metavar="FILE", help="also write one self-contained HTML page")
     triage.add_argument("--save", metavar="FILE", help="also write the smallest failing case (.json)")
     triage.add_argument("--script", metavar="FILE", help="also write it as a Python script that stands alone")

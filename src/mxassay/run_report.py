@@ -5,17 +5,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mxassay.cases import Case, drawn
+from mxassay.cases import Case
 from mxassay.devices import Device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
 from mxassay.kernels import Kernel, Shape
-from mxassay.properties.kernel import Contract, KernelUnderTest, Launch, Placement, put_under_test
-from mxassay.properties.operands import Operands
 from mxassay.suite import PropertyRecord, suite_verdict
 from mxassay.terminal import failure_report, share
 from mxassay.triage.diagnosis import Diagnosis
-from mxassay.triage.failure import Failure, Subject
+from mxassay.triage.failure import Subject
 from mxassay.triage.report.contents import document
 from mxassay.triage.report.document import (
     Code,
@@ -32,8 +30,8 @@ from mxassay.triage.report.document import (
 )
 from mxassay.triage.report.page import page
 from mxassay.triage.report.words import count, device_words
-from mxassay.triage.rerun import again, fails, on
-from mxassay.triaging import diagnosed, replay_of
+from mxassay.triage.rerun import fails
+from mxassay.triaging import called, diagnosed, replay_of
 from mxassay.verdicts import CaseRecord, Verdict, worst
 
 _MARKS = {Verdict.PASS: Mark.RIGHT, Verdict.FAIL: Mark.WRONG, Verdict.ERROR: Mark.WRONG, Verdict.UNSUPPORTED: Mark.NONE}
@@ -73,14 +71,8 @@ def found_out(
     if not failed:
         return Found()
     kernel, case, _ = min(failed, key=lambda entry: entry[2].verdict is not Verdict.FAIL)
-    own = kernel.plan_for is not None
-    under_test = KernelUnderTest(kernel, device.name, device.tensors_on, Contract(*takes), own)
-    put_under_test(under_test)
-    a, _, w = drawn(case)
-    operands = Operands(a, w.packed, w.scales, case.dialect, f"seed {case.seed}")
     try:
-        failure = Failure(subject(kernel), operands, Launch(case.plan if own else None), Placement(), None)
-        failure = again(failure, on(under_test))
+        failure, under_test = called(kernel, case, device, takes, subject(kernel))
         if not fails(failure) and not failure.error:
             return Found(why="The case did not fail when it was run again, so no cause was looked for.")
         return Found(diagnosed(failure, under_test))

@@ -1,8 +1,9 @@
 """Opening the kernel of a failure again, here or on another device, and finding out what is wrong with it."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mxassay.declaration import settled
@@ -10,12 +11,17 @@ from mxassay.devices import device
 from mxassay.environment import environment
 from mxassay.errors import ContractError
 from mxassay.loading import Request, open_kernels
+from mxassay.verdicts import Verdict
 
 if TYPE_CHECKING:
+    from mxassay.cases import Case
+    from mxassay.devices import Device
+    from mxassay.kernels import Kernel, Shape
     from mxassay.properties.kernel import KernelUnderTest
     from mxassay.triage.diagnosis import Blame, Diagnosis, XRay
     from mxassay.triage.failure import Failure, Subject
     from mxassay.triage.report import Replay
+    from mxassay.verdicts import CaseRecord
 
 
 @contextmanager
@@ -50,8 +56,11 @@ def opened(subject: "Subject", dialect: str = "even", on: str | None = None) -> 
         yield found
 
 
-def diagnosed(failure: "Failure", kernel: "KernelUnderTest") -> "Diagnosis":
-    """What is wrong with the open kernel, by all that can be asked on its device."""
+def diagnosed(failure: "Failure", kernel: "KernelUnderTest", *, quick: bool = False) -> "Diagnosis":
+    """What is wrong with the open kernel, by all that can be asked on its device.
+
+    `quick` leaves out source or compiler, which compiles the kernel in other ways.
+    """
     from mxassay.triage.diagnose import diagnose
     from mxassay.triage.rerun import on
 
@@ -72,7 +81,49 @@ def diagnosed(failure: "Failure", kernel: "KernelUnderTest") -> "Diagnosis":
 
     seen = kernel.device == "emulated" and kernel.kernel.abi != "gpumode"
     source = kernel.device == "emulated" and kernel.kernel.abi == "mxfp4-gemm"
-    return diagnose(failure, run, kernel=kernel, xray=xray if seen else None, blame=blame if source else None)
+    return diagnose(
+        failure, run, kernel=kernel, xray=xray if seen else None, blame=blame if source and not quick else None
+    )
+
+
+def called(
+    kernel: "Kernel", case: "Case", device: "Device", takes: "Shape", subject: "Subject"
+) -> "tuple[Failure, KernelUnderTest]":
+    """The call that a case of `mxassay check` stands for, with what comes of it now, and the kernel as the suite sees
+    it. `kernel` and `device` must be open; `takes`: the multiples that M, N and K must be of."""
+    from mxassay.cases import drawn
+    from mxassay.properties.kernel import Contract, KernelUnderTest, Launch, Placement, put_under_test
+    from mxassay.properties.operands import Operands
+    from mxassay.triage.failure import Failure
+    from mxassay.triage.rerun import again, on
+
+    own = kernel.plan_for is not None
+    under_test = KernelUnderTest(kernel, device.name, device.tensors_on, Contract(*takes), own)
+    put_under_test(under_test)
+    a, _, w = drawn(case)
+    operands = Operands(a, w.packed, w.scales, case.dialect, f"seed {case.seed}")
+    failure = Failure(subject, operands, Launch(case.plan if own else None), Placement(), None)
+    return again(failure, on(under_test)), under_test
+
+
+def save_failing(
+    checked: "Iterable[tuple[Kernel, Case, CaseRecord]]",
+    device: "Device",
+    takes: "Shape",
+    subject: "Callable[[Kernel], Subject]",
+    folder: str,
+) -> list[Path]:
+    """Write a case file into `folder` for each case that failed or raised, and return their paths."""
+    from mxassay.triage.casefile import save
+
+    written = []
+    for kernel, case, record in checked:
+        if record.verdict in (Verdict.FAIL, Verdict.ERROR):
+            failure, _ = called(kernel, case, device, takes, subject(kernel))
+            m, n, k = case.shape
+            name = f"{Path(kernel.name.partition(':')[0]).stem}-{m}x{n}x{k}-seed{case.seed}.json"
+            written.append(save(failure, Path(folder, name)))
+    return written
 
 
 def replay_of(smallest: "Failure", saved: str | None = None) -> "Replay":

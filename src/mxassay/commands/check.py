@@ -26,6 +26,7 @@ from mxassay.verdicts import CaseRecord, Document, exit_code, worst
 
 if TYPE_CHECKING:
     from mxassay.run_report import Found
+    from mxassay.triage.failure import Subject
 
 
 def shapes_named(words: list[str | Shape]) -> list[Shape]:
@@ -94,6 +95,7 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
                 records.append(record)
                 recorder.case(_file_or_spec(options, kernel), record, options.profile or "", counts)
             found = _found_out(options, todo, records, chosen, told.takes) if page is not None else None
+            saved = _saved(options, todo, records, chosen, told.takes) if options.save else []
     properties = _suite(options, chosen.name) if options.profile else []
     recorder.properties(options.kernel, properties, options.profile or "", chosen.name, dialect)
     seconds = time.perf_counter() - started
@@ -116,6 +118,8 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
         print_check(console, records, seconds)
     if page is not None:
         print(f"mxassay: report in {page}", file=sys.stderr)
+    for place in saved:
+        print(f"mxassay: case in {place}; find the cause with `mxassay triage {place}`", file=sys.stderr)
     return exit_code(verdict)
 
 
@@ -127,15 +131,30 @@ def _found_out(
     takes: Shape,
 ) -> "Found":
     from mxassay.run_report import found_out
-    from mxassay.triage.failure import Subject
-
-    def subject(kernel: Kernel) -> Subject:
-        return Subject(_file_or_spec(options, kernel), kernel.abi, device.name, options.aiter, options.tile)
 
     checked = [(*what, record) for what, record in zip(todo, records, strict=True)]
     console = Console(stderr=True)
     with console.status("looking for the cause") if console.is_terminal else contextlib.nullcontext():
-        return found_out(checked, device, takes, subject)
+        return found_out(checked, device, takes, lambda kernel: _subject(options, kernel, device))
+
+
+def _saved(
+    options: argparse.Namespace,
+    todo: list[tuple[Kernel, Case]],
+    records: list[CaseRecord],
+    device: Device,
+    takes: Shape,
+) -> list[Path]:
+    from mxassay.triaging import save_failing
+
+    checked = [(*what, record) for what, record in zip(todo, records, strict=True)]
+    return save_failing(checked, device, takes, lambda kernel: _subject(options, kernel, device), options.save)
+
+
+def _subject(options: argparse.Namespace, kernel: Kernel, device: Device) -> "Subject":
+    from mxassay.triage.failure import Subject
+
+    return Subject(_file_or_spec(options, kernel), kernel.abi, device.name, options.aiter, options.tile)
 
 
 def _page(options: argparse.Namespace) -> Path | None:

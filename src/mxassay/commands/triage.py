@@ -47,7 +47,7 @@ def _one(options: argparse.Namespace, word: str | None) -> int:
         if failure is None:
             failure = _searched(kernel, subject, status)
         found_after, spent = time.perf_counter(), time.process_time()
-        diagnosis = diagnosed(failure, kernel) if failure is not None else None
+        diagnosis = diagnosed(failure, kernel, quick=options.quick) if failure is not None else None
         from_failure = time.perf_counter() - found_after, time.process_time() - spent
     if diagnosis is not None:
         _write(options, diagnosis)

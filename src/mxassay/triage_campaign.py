@@ -1,0 +1,182 @@
+"""Triage put to the test: each planted fault is diagnosed in a process of its own, which knows nothing of the fault."""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mxassay.properties.faults import Fault
+from mxassay.properties.faults.tree import Tree, snapshot
+
+LIMIT = 600.0
+"""Seconds for one fault: finding a failing call, and the diagnosis."""
+
+BARS = {"class": 0.90, "stage": 0.95, "small": 0.80, "seconds": 10.0}
+"""What is promised: the right class first, the right stage, the small cases, the median time."""
+
+_JUDGES = "harness"
+
+
+@dataclass(frozen=True)
+class Triaged:
+    """What triage made of one fault.
+
+    Attributes:
+        id, class_, stage: of the fault.
+        found: whether a failing call or exam was found at all.
+        said_class, said_stage: what the diagnosis ranks first, or None.
+        product: whether a product failed, so that there is a case to make small.
+        tiles, elements: of the smallest case, as `mxassay.triage.shrink.size_of` counts.
+        seconds, processor: from the failure to the diagnosis, of the clock and of the processor.
+        sentence: the diagnosis in words, or why there is none.
+    """
+
+    id: str
+    class_: str
+    stage: str
+    found: bool
+    said_class: str | None = None
+    said_stage: str | None = None
+    product: bool = False
+    tiles: int = 0
+    elements: int = 0
+    seconds: float = 0.0
+    processor: float = 0.0
+    sentence: str = ""
+
+    @property
+    def small(self) -> bool:
+        """At most one tile and four elements that are not zero."""
+        return self.tiles <= 1 and self.elements <= 4
+
+    def as_json(self) -> dict[str, Any]:
+        """A dictionary of plain JSON types."""
+        fields = asdict(self)
+        return {"class" if name == "class_" else name: value for name, value in fields.items()}
+
+
+def score(found: Sequence[Triaged]) -> dict[str, Any]:
+    """Shares and the median, over all faults, and without those of class harness.
+
+    Faults of class harness sit in what judges: no kernel is wrong, and the evidence is that a judge gives a wrong
+    answer to a question whose answer was worked out by hand. A fault for which no failure was found counts as wrong in
+    class and stage. `small` counts only faults that make a product wrong; others, such as a refusal that is missing,
+    have no case to make small.
+    """
+
+    def of(some: Sequence[Triaged]) -> dict[str, Any]:
+        products = [one for one in some if one.product]
+        times = [one for one in some if one.found]
+        return {
+            "faults": len(some),
+            "found": sum(one.found for one in some),
+            "class": _share(sum(one.said_class == one.class_ for one in some), len(some)),
+            "stage": _share(sum(one.said_stage == one.stage for one in some), len(some)),
+            "products": len(products),
+            "small": _share(sum(one.small for one in products), len(products)),
+            "seconds": round(statistics.median(one.seconds for one in times), 2) if times else None,
+            "processor": round(statistics.median(one.processor for one in times), 2) if times else None,
+        }
+
+    return {"all": of(found), "kernels": of([one for one in found if one.class_ != _JUDGES])}
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def holds(scores: dict[str, Any]) -> bool:
+    """Whether all that is promised of triage holds."""
+    every = scores["all"]
+    enough = all(every[name] is None or every[name] >= BARS[name] for name in ("class", "stage", "small"))
+    return enough and (every["seconds"] is None or every["seconds"] <= BARS["seconds"])
+
+
+def run(
+    faults: Sequence[Fault], *, jobs: int, caches: Path, fresh: bool = False, told: Callable[[Triaged], None]
+) -> list[Triaged]:
+    """Plant each fault in a copy, look for a failing call there, and diagnose it, `jobs` at a time.
+
+    A process gets the copy and the device: neither class nor stage, neither file nor line of the fault. Results count
+    again while the code and the fault are the same, unless `fresh`. `told` hears each one as it ends.
+    """
+    found: dict[str, Triaged] = {}
+    with tempfile.TemporaryDirectory(prefix="mxassay-triage-") as name:
+        folder = Path(name).resolve()
+        tree = snapshot(folder / "original")
+        code = tree.digest(without=("tests/", "properties/faults/"))
+        for fault in faults:
+            tree.check_fits(fault)
+
+        def one(fault: Fault) -> Triaged:
+            key = json.dumps([code, fault.file, fault.find, fault.replace, fault.device])
+            kept = caches / "triage" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
+            if kept.exists() and not fresh:
+                return Triaged(**json.loads(kept.read_text(encoding="utf-8")))
+            root = folder / fault.id
+            try:
+                result = _triaged(fault, tree.planted(fault, root), caches / "triton")
+            finally:
+                shutil.rmtree(root, ignore_errors=True)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(asdict(result)), encoding="utf-8")
+            return result
+
+        with ThreadPoolExecutor(jobs) as pool:
+            for future in as_completed([pool.submit(one, fault) for fault in faults]):
+                result = future.result()
+                found[result.id] = result
+                told(result)
+    return [found[fault.id] for fault in faults]
+
+
+def _triaged(fault: Fault, tree: Tree, compiled: Path) -> Triaged:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("TRITON_", "HYPOTHESIS_"))}
+    environment |= {
+        "PYTHONPATH": str(tree.root / "src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TRITON_CACHE_DIR": str(compiled),
+        "OMP_NUM_THREADS": "1",
+    }
+    words = [sys.executable, "-m", "mxassay", "triage", "--device", fault.device, "--quick", "--no-history", "--json"]
+    known = (fault.id, fault.class_, fault.stage)
+    process = subprocess.Popen(
+        words, cwd=tree.root, env=environment, text=True, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    try:
+        stdout, stderr = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return Triaged(*known, False, sentence=f"no answer within {LIMIT:.0f} s")
+    try:
+        diagnosis = json.loads(stdout)["diagnosis"]
+    except (ValueError, KeyError):
+        last = stderr.strip().splitlines()
+        return Triaged(*known, False, sentence=last[-1] if last else f"exit code {process.returncode}")
+    if diagnosis is None:
+        return Triaged(*known, False, sentence="no call that was tried fails")
+    failure = diagnosis["failure"]
+    return Triaged(
+        *known,
+        True,
+        diagnosis["class"],
+        diagnosis["stage"],
+        failure["wrong"] is not None,
+        diagnosis["size"]["tiles"],
+        diagnosis["size"]["elements"],
+        diagnosis["seconds_from_failure"],
+        diagnosis["processor_seconds_from_failure"],
+        diagnosis["sentence"],
+    )
