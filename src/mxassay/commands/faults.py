@@ -35,6 +35,10 @@ def run(options: argparse.Namespace) -> int:
     faults = _chosen(options)
     if options.list:
         return _list(faults, options)
+    if options.triage:
+        from mxassay.commands import faults_triage
+
+        return faults_triage.run(options, faults, Path(options.cache) if options.cache else default_cache())
     started = time.perf_counter()
     console = Console(stderr=True)
     progress = Progress(
