@@ -61,7 +61,6 @@ class CallsInSequence(RuleBasedStateMachine):
         self.kernel = under_test()
         self.held: list[tuple[torch.Tensor, torch.Tensor, str]] = []
         self.workspace: Any = None
-        self.memory: dict[int, torch.Tensor] = {}
         self.made = 0
         if self.kernel.own:
             from mxassay.optimized import Workspace
@@ -113,20 +112,18 @@ class CallsInSequence(RuleBasedStateMachine):
         """The same with nothing shared."""
         self._judge(one, rows, number, index, shared=False)
 
+    @precondition(lambda self: self.kernel.own)
     @rule(target=snapshots, one=weights)
     def prepare(self, one: Weights) -> Any:
         """Our own kernel's prepared weights are a snapshot: later changes have no effect on them."""
-        if not self.kernel.own:
-            return None
         from mxassay.optimized import prepare
 
         return prepare(one.preshuffled, one.shuffled), one.codes.clone(), one.scales.clone()
 
+    @precondition(lambda self: self.kernel.own)
     @rule(one=snapshots, rows=st.sampled_from(_ROWS), number=st.integers(0, 3))
     def call_prepared(self, one: Any, rows: int, number: int) -> None:
         """The product with a snapshot."""
-        if one is None:
-            return
         from mxassay.optimized import matmul_prepared
 
         prepared, codes, scales = one

@@ -1,33 +1,29 @@
 """Every strategy reaches what it claims."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import HealthCheck, find, given, settings
-from hypothesis import strategies as st
 
-from mxassay.properties.entries import ENTRIES
-from mxassay.properties.kernel import VIEWS, Contract, viewed
+from mxassay.properties import strategies
+from mxassay.properties.kernel import Contract
 from mxassay.properties.strategies import (
-    PLANS,
     any_blocks,
     block_matrices,
     blocks,
     certified_operands,
-    launches,
     memory_layouts,
-    permutations,
-    placements,
     ramped_operands,
     shapes,
     sharp_blocks,
     special_blocks,
-    splits,
+    usable_blocks,
     wide_operands,
 )
-from mxassay.properties.strategies.blocks import RATIOS, SPECIAL, Block, stacked
-from mxassay.properties.strategies.matrices import activations_of, ramped
+from mxassay.properties.strategies.blocks import RATIOS, SPECIAL, Block, fits_bfloat16, stacked
+from mxassay.properties.strategies.matrices import activations_of, ramped, random_codes
 from mxassay.properties.strategies.scales import ramp, safe_spread, sweep
 from mxassay.properties.sweeps import every_amax, every_ratio, matrix_of
 from mxassay.reference import DIALECTS, EVEN, certificate, encode, quantize
@@ -112,7 +108,7 @@ def test_a_shrunk_sharp_block_is_small_and_reads_well():
 
 
 def test_special_blocks_are_what_they_are_called():
-    assert len(drawn(special_blocks(), 300)) > 0
+    assert {block.name for block in drawn(special_blocks(), 600)} == set(SPECIAL)
     by_name = {name: block.values for name, block in SPECIAL.items()}
     assert (by_name["zeros"] == 0).all()
     assert (bits(by_name["all -0"]) == 0x8000).all()
@@ -212,45 +208,6 @@ def test_block_matrices_are_made_of_the_blocks_drawn():
         assert {tuple(row) for row in bits(operands.a).reshape(-1, 32).tolist()} <= known
 
 
-def test_launches_reach_every_plan_and_entry_and_shrink_to_none():
-    found = drawn(launches(entries=True), 500)
-    assert {launch.entry for launch in found} == set(ENTRIES)
-    assert len({launch.plan for launch in found}) == len(PLANS) + 1
-    assert find(launches(entries=True), lambda _: True).plan is None
-
-
-def test_another_kernel_has_no_plans(kernel_of, right):
-    kernel_of(right)
-    assert {launch.plan for launch in drawn(launches(entries=True), 50)} == {None}
-
-
-def test_splits_hold_one_powers_and_primes():
-    assert set(drawn(splits(), 200)) >= {1, 2, 3, 7, 16, 17, 64}
-
-
-def test_placements_reach_every_padding_and_view():
-    found = drawn(placements(), 300)
-    assert {placement.padding for placement in found} == {0, 0x7F, 0xFF}
-    assert {placement.view for placement in found} == set(VIEWS)
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_a_view_holds_the_values_among_nan(view):
-    a = torch.arange(1, 7 * 64 + 1, dtype=torch.float32).reshape(7, 64).bfloat16()
-    found = viewed(a, view)
-    assert torch.equal(found, a)
-    if view not in ("contiguous", "transposed"):
-        assert not found.is_contiguous()
-        whole = torch.empty(0, dtype=torch.bfloat16).set_(found.untyped_storage())
-        assert int(whole.isnan().sum()) == whole.numel() - a.numel()
-    assert found.is_contiguous() == (view == "contiguous")
-
-
-def test_the_strided_views_differ_from_each_other():
-    a = torch.ones(7, 64, dtype=torch.bfloat16)
-    assert len({(viewed(a, view).stride(), viewed(a, view).storage_offset()) for view in VIEWS}) == len(VIEWS)
-
-
 def test_layouts_reach_ragged_and_whole_shapes():
     found = drawn(memory_layouts(), 300)
     assert {bound.layout.name for bound in found} == {"PACKING", "WEIGHT_PRESHUFFLE", "SCALE_SHUFFLE"}
@@ -258,14 +215,40 @@ def test_layouts_reach_ragged_and_whole_shapes():
     assert any(bound.padded_shape == bound.shape for bound in found if bound.layout.name == "SCALE_SHUFFLE")
 
 
-@given(size=st.integers(2, 40), data=st.data())
-def test_permutations_are_orders_other_than_the_identity_mostly(size, data):
-    order = data.draw(permutations(size))
-    assert sorted(order.tolist()) == list(range(size))
+def test_usable_blocks_are_all_blocks_on_a_card_and_the_narrower_ones_elsewhere(kernel_of, right):
+    def special(found):
+        return any(not block.values.isfinite().all() for block in found)
+
+    kernel_of(right, device="emulated")
+    assert special(drawn(usable_blocks(), 200))
+    kernel_of(right, device="cuda")
+    found = drawn(usable_blocks(), 200)
+    assert not special(found)
+    for block in found:
+        scale = int(quantize(block.values[None]).scales)
+        assert block.values.abs().max() == 0 or 1 <= scale <= 250
+    largest = max(block.values.abs().max().item() for block in found)
+    assert largest > 2.0**100
 
 
-def test_a_shrunk_permutation_is_one_swap():
-    assert find(permutations(5), lambda _: True).tolist() == [1, 0, 2, 3, 4]
+def test_a_block_fits_bfloat16_between_the_ends():
+    assert fits_bfloat16(Block((0, 0x8000)))
+    assert fits_bfloat16(Block((8 << 7,)))
+    assert not fits_bfloat16(Block(((8 << 7) - 1,)))
+    assert fits_bfloat16(Block((0x8000 | (250 << 7) - 1,)))
+    assert not fits_bfloat16(Block((250 << 7,)))
+
+
+def test_random_codes_hold_every_code():
+    packed = random_codes(64, 128, torch.Generator().manual_seed(0))
+    assert packed.shape == (64, 64)
+    assert torch.cat((packed & 15, packed >> 4)).unique().tolist() == list(range(16))
+
+
+def test_every_strategy_has_a_test_here():
+    files = Path(__file__).parent.glob("test_strategies*.py")
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    assert [name for name in strategies.__all__ if text.count(name) < 2] == []
 
 
 def test_every_amax_is_every_amax():
