@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import inspect
 import shlex
 import sys
 import types
@@ -78,11 +79,32 @@ def _mxfp4_gemm(request: Request) -> Iterator[list[Kernel]]:
         return
     told = declared(request.spec)
     function = attribute(request.spec, "")
+    _check_signature(function, request.spec)
 
     def call(x: GemmArguments, _plan: object) -> Returned:
         return Returned(function(x.a, *told.arranged(x)))
 
     yield [Kernel(request.spec, "mxfp4-gemm", request.dialect, call, words=shlex.quote(request.spec))]
+
+
+def _check_signature(function: Callable[..., Any], spec: str) -> None:
+    """Raise ContractError, before anything is compiled, for what can't be called with three tensors."""
+    if hasattr(function, "warmup"):  # a triton.JITFunction; importing triton to ask would cost a second
+        raise ContractError(
+            f"{spec} must be the function that allocates and launches, not the @triton.jit kernel; "
+            "name fn(a_bf16, b_preshuffled, b_scales_shuffled) -> out_bf16"
+        )
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins have none
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError:
+        raise ContractError(
+            f"{spec} must take (a_bf16, b_preshuffled, b_scales_shuffled) and return out_bf16, not take {signature}; "
+            "wrap it in a function that does"
+        ) from None
 
 
 def _own(request: Request) -> Kernel:
@@ -200,12 +222,20 @@ def attribute(spec: str, default: str) -> Callable[..., Any]:
     where, _, name = spec.partition(":")
     module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
     found = getattr(module, name or default, None)
+    if found is None:
+        known = [word for word, value in vars(module).items() if _defined_in(module, value)]
+        has = f"; it has {', '.join(known)}" if known else ""
+        raise UnsupportedError(f"{where} must define a callable {name or default}, not leave it out{has}")
     if not callable(found):
         raise UnsupportedError(
             f"{where} must define a callable {name or default}, not {type(found).__name__}; "
             "name another one as path.py:attr"
         )
     return cast(Callable[..., Any], found)
+
+
+def _defined_in(module: types.ModuleType, value: object) -> bool:
+    return callable(value) and getattr(value, "__module__", None) == module.__name__
 
 
 def _load_module(name: str) -> types.ModuleType:

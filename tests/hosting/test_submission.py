@@ -210,6 +210,11 @@ def test_a_death_is_told(tmp_path, body, reason):
             UnsupportedError,
             r"must define a callable custom_kernel, not int$",
         ),
+        (
+            "def other(): ...\n'''",
+            UnsupportedError,
+            r"must define a callable custom_kernel, not leave it out; a kernel that takes three .* as .*:NAME$",
+        ),
     ],
 )
 def test_a_file_that_does_not_load(tmp_path, head, kind, message):

@@ -50,6 +50,11 @@ def _load(file: Path, attribute: str) -> Callable[[Any], torch.Tensor]:
     install_task()
     sys.path.insert(0, str(file.resolve().parent))
     function = getattr(module_from_file(file, "submission"), attribute, None)
+    if function is None:
+        raise UnsupportedError(
+            f"{file} must define a callable {attribute}, not leave it out; a kernel that takes three tensors is named "
+            f"as {file}:NAME"
+        )
     if not callable(function):
         raise UnsupportedError(f"{file} must define a callable {attribute}, not {type(function).__name__}")
     return function  # type: ignore[no-any-return]
