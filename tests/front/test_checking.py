@@ -144,6 +144,8 @@ def test_a_kernel_that_raises_is_an_error_with_its_traceback():
     record = verdict_on(raises)
     assert record.verdict is Verdict.ERROR
     assert record.message.startswith("the kernel raised RuntimeError: no such tile\n")
+    assert "test_checking.py" in record.message
+    assert "/checking.py" not in record.message.replace("test_checking.py", "")
     assert "in raises" in record.message
 
 
