@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from mxassay.triage.diagnosis import Checkpoint, XRay
 from mxassay.triage.failure import Failure
 from mxassay.triage.rerun import Run
-from mxassay.triage.xray.activations import watch_activations, watch_loads
+from mxassay.triage.xray.activations import watch_activations, watch_loads, watch_places
 from mxassay.triage.xray.conversions import watch_conversions
 from mxassay.triage.xray.loop import watch_loop
 from mxassay.triage.xray.reduction import watch_reduction
@@ -27,6 +27,7 @@ Watcher = Callable[[Session], Iterator[Checkpoint]]
 WATCHERS: tuple[Watcher, ...] = (
     watch_preparation,
     watch_loads,
+    watch_places,
     watch_conversions,
     watch_activations,
     watch_weights,

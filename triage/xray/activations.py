@@ -32,35 +32,49 @@ def watch_loads(session: Session) -> Iterator[Checkpoint]:
             yield from stray_moves(trace.record, role.view, ("load",), STAGES[role.what], what)
 
 
-def watch_activations(session: Session) -> Iterator[Checkpoint]:
-    """Places, scales, codes, order."""
+def watch_places(session: Session) -> Iterator[Checkpoint]:
+    """Which elements of A the matrix instruction's codes come from."""
     trace, frame = session.trace, session.frame
     if trace is not None and frame is not None:
-        yield from _Watch(session, trace, frame.expected(trace, "a")).points()
+        yield _Watch(session, trace, frame.expected(trace, "a")).places()
+
+
+def watch_activations(session: Session) -> Iterator[Checkpoint]:
+    """Scales, codes, order."""
+    trace, frame = session.trace, session.frame
+    if trace is not None and frame is not None:
+        yield from _Watch(session, trace, frame.expected(trace, "a")).quantized()
 
 
 @dataclass
 class _Watch:
+    """`live`: what is looked at. `elsewhere`: codes from another block; `garbled`: codes of no one block, whose scale
+    is that of the right one, so that the right elements were there and were lost behind it."""
+
     session: Session
     trace: Trace
     expected: NDArray[np.int64]
 
-    def points(self) -> Iterator[Checkpoint]:
-        side, live = self.trace.a, self.expected >= 0
-        elsewhere = live & (side.block != self.expected)
-        garbled = elsewhere & (side.block == MIXED) & (side.scale == self.expected)
-        elsewhere &= ~garbled
+    def __post_init__(self) -> None:
+        side = self.trace.a
+        self.live = self.expected >= 0
+        wrong = self.live & (side.block != self.expected)
+        self.garbled = wrong & (side.block == MIXED) & (side.scale == self.expected)
+        self.elsewhere = wrong & ~self.garbled
+
+    def places(self) -> Checkpoint:
         role = next((role for role in self.session.roles if role.what == "a"), None)
-        advance = advances_wrongly(self.session, role, np.where(garbled, self.expected, side.block), self.expected)
-        yield self._at(
-            "k-loop" if advance else "activations", "rows and blocks of A as the MFMA reads them", live, elsewhere,
-            self._place,
-        )  # fmt: skip
-        here = live & ~elsewhere
+        found = np.where(self.garbled, self.expected, self.trace.a.block)
+        advance = advances_wrongly(self.session, role, found, self.expected)
+        what = "rows and blocks of A as the MFMA reads them"
+        return self._at("k-loop" if advance else "activations", what, self.live, self.elsewhere, self._place)
+
+    def quantized(self) -> Iterator[Checkpoint]:
+        side, garbled = self.trace.a, self.garbled
+        here = self.live & ~self.elsewhere
         order = here & ~garbled & (side.parts % BLOCK != np.arange(BLOCK)).any(axis=-1)
-        yield self._at(
-            "quantizer.scale", "scales of A as the MFMA reads them", here, here & self._wrong_scales(), self._scale
-        )
+        scales = here & self._wrong_scales()
+        yield self._at("quantizer.scale", "scales of A as the MFMA reads them", here, scales, self._scale)
         settled = here & ~garbled & ~order
         values, flushed = self._wrong_codes(settled)
         if flushed:
@@ -70,9 +84,8 @@ class _Watch:
         permuted = (np.sort(side.parts % BLOCK, axis=-1) == np.arange(BLOCK)).all(axis=-1)
         lost = garbled | (order & ~permuted)
         yield self._at("quantizer.element", "elements that the codes of A stand for", here, lost, self._order, BLOCK)
-        yield self._at(
-            "pack", "order of the codes of A in their block", here & ~lost, order & permuted, self._order, BLOCK
-        )
+        what = "order of the codes of A in their block"
+        yield self._at("pack", what, here & ~lost, order & permuted, self._order, BLOCK)
 
     def _at(self, stage: str, what: str, live: Mask, wrong: Mask, describe: Describe, part: int = 1) -> Checkpoint:
         return at_matrix(self.trace, stage, what, live, wrong, "a", describe, part)

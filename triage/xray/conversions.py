@@ -86,6 +86,8 @@ def _compared(session: Session, conversion: Conversion, index: NDArray[np.int64]
     seen = np.stack((conversion.pair & np.uint32(0xFFFF), conversion.pair >> np.uint32(16)), axis=-1).astype(np.int64)
     wrong = due != seen
     flushed = (~wrong | (((due & 0x7F80) == 0) & (seen & 0x7FFF == 0))).all(axis=-1)
+    # Elements of two blocks were loaded from the wrong place.
+    live &= known[..., 0] // BLOCK == known[..., 1] // BLOCK
     apart = (known[..., 1] != known[..., 0] + 1) | (known[..., 0] % 2 != 0)
     scales = _scales(session)[known[..., 0] // BLOCK]
     field = conversion.scale >> np.uint32(23) & np.uint32(0xFF)

@@ -178,14 +178,16 @@ def origins_of(trace: Trace, stores: Sequence[Stores]) -> Origins:
     zero = np.logical_and.reduce([found.bits << np.uint32(1) == 0 for found in stores])
     good = (end > first) & ~zero
     rows, columns = lines_of(trace, trace.a)[0], lines_of(trace, trace.w)[0]
-    best = order[np.where(good, first, 0)]
-    settled = ~good
+    best, rank = order[np.where(good, first, 0)], np.zeros(len(good), np.int64)
+    row, column = stores[0].row, stores[0].column
     for step in range(min(int((end - first).max(initial=0)), _ALIKE)):
         hit = order[np.minimum(first + step, len(order) - 1)]
         chain, i, j = np.unravel_index(hit, (chains, size, size))
-        fits = ~settled & (first + step < end)
-        fits &= (rows[chain, i] == stores[0].row) & (columns[chain, j] == stores[0].column)
-        best, settled = np.where(fits, hit, best), settled | fits
+        by_row, by_column = rows[chain, i] == row, columns[chain, j] == column
+        # In natural order, where operands read from the wrong place say nothing.
+        mine = 4 * by_row + 4 * by_column + (i == row % size) + (j == column % size)
+        better = good & (first + step < end) & (mine > rank)
+        best, rank = np.where(better, hit, best), np.where(better, mine, rank)
     return Origins(*(np.where(good, index, -1) for index in np.unravel_index(best, (chains, size, size))))
 
 
