@@ -22,11 +22,13 @@ from mxassay.reference import dequantize
 
 @dataclass(frozen=True)
 class Contract:
-    """Which shapes a kernel takes: M, N and K must be positive multiples of these."""
+    """Which shapes a kernel takes: M, N and K must be positive multiples of these. `shapes`: those that it treats
+    apart, with plans or kernels of their own, which a lattice would miss."""
 
     m: int = 1
     n: int = 16
     k: int = 64
+    shapes: tuple[Shape, ...] = ()
 
     @property
     def multiples(self) -> Shape:

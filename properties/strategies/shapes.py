@@ -1,5 +1,7 @@
 """Shapes on a lattice around every tile and padding edge."""
 
+import math
+
 from hypothesis import strategies as st
 
 from mxassay.kernels import Shape
@@ -7,6 +9,8 @@ from mxassay.properties.kernel import under_test
 
 # One row, both sides of every tile height up to 64, primes.
 ROWS = (1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 23, 31, 32, 33, 47, 48, 63, 64, 65)
+# The contest's (16, 2112, 7168), split along K, is 58 times the usual limit.
+_LARGER = 64
 # Both sides of 32, 64, 128 and of the scale table's 256 rows.
 COLUMNS = (16, 32, 48, 64, 80, 112, 128, 144, 240, 256, 272)
 # One MFMA's depth and its neighbours, both sides of 256 and 512, an odd count of scale groups, several tiles.
@@ -21,11 +25,18 @@ def _fitting(sizes: tuple[int, ...], multiple: int) -> list[int]:
 def shapes(draw: st.DrawFn, most: int = 1 << 22) -> Shape:
     """(M, N, K) that the kernel's contract admits, with M*N*K at most `most`; where the smallest one exceeds it, that.
 
-    Shrinks towards one row, one tile of columns and the shallowest K.
+    Of a kernel that treats shapes apart every third is one of those, up to 64 times as large. Shrinks towards one row,
+    one tile of columns and the shallowest K.
     """
     contract = under_test().contract
     if under_test().slow:
         most >>= 5
+    apart = [shape for shape in contract.shapes if math.prod(shape) <= _LARGER * most]
+    if apart and draw(st.sampled_from((False, False, True)), label="a shape that the kernel treats apart"):
+        # In as many draws as below: fewer would make this the simpler example.
+        m = draw(st.sampled_from(sorted({m for m, _, _ in apart})), label="M")
+        n = draw(st.sampled_from(sorted({n for row, n, _ in apart if row == m})), label="N")
+        return m, n, draw(st.sampled_from([k for *sizes, k in apart if sizes == [m, n]]), label="K")
     rows, columns, depths = (
         _fitting(sizes, multiple) for sizes, multiple in zip((ROWS, COLUMNS, DEPTHS), contract.multiples, strict=True)
     )

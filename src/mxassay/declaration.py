@@ -3,6 +3,7 @@
     MXASSAY = {
         "dialect": "even",                  # how it quantizes activations: a name of mxassay.reference.DIALECTS
         "multiples": (1, 16, 64),           # M, N and K must be multiples of these
+        "shapes": [(4, 2880, 512)],         # (M, N, K) that it has plans, tables or kernels of their own for
         "weights": "WEIGHT_PRESHUFFLE",     # the order in which it takes packed weights, or ROW_MAJOR
         "scales": "SCALE_SHUFFLE",          # the order in which it takes scale bytes, or ROW_MAJOR: (N, K/32), unpadded
     }
@@ -13,7 +14,7 @@ above last. It holds for all kernels of the file.
 
 import ast
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,17 +28,18 @@ if TYPE_CHECKING:
 NAME = "MXASSAY"
 ROW_MAJOR = "ROW_MAJOR"
 _LAYOUTS = {"weights": "WEIGHT_PRESHUFFLE", "scales": "SCALE_SHUFFLE"}
-_KEYS = ("dialect", "multiples", *_LAYOUTS)
+_KEYS = ("dialect", "multiples", "shapes", *_LAYOUTS)
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What holds for a kernel; None where nobody said it. The fields are the keys of MXASSAY."""
+    """What holds for a kernel; None or nothing where nobody said it. The fields are the keys of MXASSAY."""
 
     dialect: str | None = None
     multiples: Shape | None = None
     weights: str = _LAYOUTS["weights"]
     scales: str = _LAYOUTS["scales"]
+    shapes: tuple[Shape, ...] = ()
 
     @property
     def takes(self) -> Shape:
@@ -67,7 +69,7 @@ def settled(spec: str | None, dialect: str | None = None, multiples: Shape | Non
     Raises ContractError on a declaration that says something else than it may.
     """
     told = declared(spec)
-    return Declaration(dialect or told.dialect or "even", multiples or told.multiples, told.weights, told.scales)
+    return replace(told, dialect=dialect or told.dialect or "even", multiples=multiples or told.multiples)
 
 
 @cache
@@ -143,14 +145,21 @@ def _checked(value: Any, where: str) -> Declaration:
     dialect, multiples = value.get("dialect"), value.get("multiples")
     if dialect is not None and not isinstance(dialect, str):
         raise ContractError(f"{where}: dialect must be a name, not {dialect!r}")
-    if multiples is not None:
-        whole = isinstance(multiples, tuple | list) and len(multiples) == 3
-        if not whole or not all(type(each) is int and each > 0 for each in multiples):
-            raise ContractError(f"{where}: multiples must be (M, N, K), three positive integers, not {multiples!r}")
-        multiples = tuple(multiples)
+    if multiples is not None and not _is_shape(multiples):
+        raise ContractError(f"{where}: multiples must be (M, N, K), three positive integers, not {multiples!r}")
+    shapes = value.get("shapes", ())
+    if not isinstance(shapes, tuple | list):
+        raise ContractError(f"{where}: shapes must be a list of (M, N, K), not {shapes!r}")
+    for shape in shapes:
+        if not _is_shape(shape):
+            raise ContractError(f"{where}: a shape must be (M, N, K), three positive integers, not {shape!r}")
     orders = {}
     for key, layout in _LAYOUTS.items():
         orders[key] = value.get(key, layout)
         if orders[key] not in (layout, ROW_MAJOR):
             raise ContractError(f"{where}: {key} must be {layout} or {ROW_MAJOR}, not {orders[key]!r}")
-    return Declaration(dialect, multiples, **orders)
+    return Declaration(dialect, multiples and tuple(multiples), **orders, shapes=tuple(map(tuple, shapes)))
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple | list) and len(value) == 3 and all(type(size) is int and size > 0 for size in value)

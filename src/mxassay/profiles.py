@@ -16,7 +16,7 @@ PROFILES = {"quick": 25, "thorough": 250, "nightly": 2500}
 SEED = 748756  # any constant
 """What the quick profile draws from, so that two runs draw the same examples and need the same compiled kernels."""
 
-_SEED_VARIABLE = "MXASSAY_SEED"  # in the environment, so that the workers of pytest-xdist have it
+_SEED_VARIABLE = "MXASSAY_RANDOM_SEED"  # in the environment, so that the workers of pytest-xdist have it
 
 _registered: list[bool] = []
 _loaded: list[str] = []

@@ -14,6 +14,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from mxassay.declaration import ROW_MAJOR, Declaration, multiples_of, settled
 from mxassay.devices import DEVICES, Device, device
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
+from mxassay.kernels import Shape
 from mxassay.profiles import SEED, load, loaded, seed_in_force, settle_seed
 
 if TYPE_CHECKING:
@@ -219,11 +220,18 @@ def mx_kernel(request: pytest.FixtureRequest, mx_device: Device) -> "Iterator[Ke
             kernels[0],
             mx_device.name,
             mx_device.tensors_on,
-            Contract(*_told(request.config).takes),
+            Contract(*_told(request.config).takes, shapes=_told(request.config).shapes or _apart(kernels[0].abi)),
             own="own" in _features(request.config),
         )
         put_under_test(found)
         yield found
+
+
+def _apart(abi: str) -> tuple[Shape, ...]:
+    """The shapes that a kernel of this ABI may well treat apart: the contest's, of a contest file."""
+    from mxassay.optimized import LEADERBOARD, TEST_SHAPES
+
+    return (*LEADERBOARD, *TEST_SHAPES) if abi == "gpumode" else ()
 
 
 class _Verdicts:

@@ -57,6 +57,11 @@ def test_a_declaration_is_read_without_running_the_file(tmp_path):
     assert declared(path) == declared(f"{path}:fn") == Declaration("floor", (1, 32, 256))
 
 
+def test_shapes_that_a_kernel_treats_apart(tmp_path):
+    path = write(tmp_path, 'MXASSAY = {"shapes": [(4, 2880, 512), [16, 2112, 7168]]}\n')
+    assert declared(path).shapes == ((4, 2880, 512), (16, 2112, 7168))
+
+
 def test_a_module_is_found_without_importing_the_packages_above_it(tmp_path, monkeypatch):
     package = tmp_path / "somebodys" / "kernels"
     package.mkdir(parents=True)
@@ -102,7 +107,7 @@ def test_options_come_first(tmp_path):
         ),
         (
             "{'dialct': 'even'}",
-            "MXASSAY of {} must have no keys but dialect, multiples, weights, scales, not 'dialct'",
+            "MXASSAY of {} must have no keys but dialect, multiples, shapes, weights, scales, not 'dialct'",
         ),
         ("{'dialect': 3}", "MXASSAY of {}: dialect must be a name, not 3"),
         (
@@ -116,6 +121,11 @@ def test_options_come_first(tmp_path):
         (
             "{'multiples': (True, 16, 64)}",
             "MXASSAY of {}: multiples must be (M, N, K), three positive integers, not (True, 16, 64)",
+        ),
+        ("{'shapes': 3}", "MXASSAY of {}: shapes must be a list of (M, N, K), not 3"),
+        (
+            "{'shapes': [(4, 2880)]}",
+            "MXASSAY of {}: a shape must be (M, N, K), three positive integers, not (4, 2880)",
         ),
         (
             "{'weights': 'plain'}",
@@ -178,6 +188,8 @@ def test_without_shapes_the_legal_ones_of_all_groups_run(tmp_path, capsys, monke
     kernel = Kernel("k", "mxfp4-gemm", "even", lambda x, plan: None)
     assert check._shapes(kernel, None, Declaration(multiples=(2, 32, 128))) == [(2, 32, 128)]
     assert check._shapes(kernel, None, Declaration(multiples=(8, 16, 512))) == [(8, 16, 512)]
+    apart = Declaration(multiples=(2, 32, 128), shapes=((2, 32, 128), (6, 64, 128), (7, 64, 128)))
+    assert check._shapes(kernel, None, apart) == [(2, 32, 128), (6, 64, 128)]
     assert check._shapes(kernel, None, Declaration()) == [(2, 32, 128), (3, 32, 128), (4, 64, 64)]
 
 

@@ -43,11 +43,11 @@ def server():
 
 @pytest.fixture(autouse=True)
 def _same_seed():
-    before = os.environ.get("MXASSAY_SEED")
+    before = os.environ.get("MXASSAY_RANDOM_SEED")
     yield
-    os.environ.pop("MXASSAY_SEED", None)
+    os.environ.pop("MXASSAY_RANDOM_SEED", None)
     if before is not None:
-        os.environ["MXASSAY_SEED"] = before
+        os.environ["MXASSAY_RANDOM_SEED"] = before
 
 
 def failure(database, examples):
@@ -139,7 +139,7 @@ def test_a_seed_given_is_the_seed_in_force(tmp_path):
 def test_a_claim_draws_from_the_seed_in_force(monkeypatch):
     from mxassay.properties.claims import claim
 
-    monkeypatch.setenv("MXASSAY_SEED", "77")
+    monkeypatch.setenv("MXASSAY_RANDOM_SEED", "77")
 
     @claim("zero-rows")
     @given(st.integers())

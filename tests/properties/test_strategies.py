@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
 
 from mxassay.properties import strategies
 from mxassay.properties.kernel import Contract
@@ -64,6 +65,17 @@ def test_shapes_obey_the_contract_and_the_limit(kernel_of, right):
     for m, n, k in drawn(shapes(most=1 << 18)):
         assert (m % 4, n % 32, k % 256) == (0, 0, 0)
         assert m * n * k <= 1 << 18
+
+
+def test_every_third_shape_is_one_that_the_kernel_treats_apart(kernel_of, right):
+    apart = ((4, 2880, 512), (16, 2112, 7168), (256, 3072, 1536))
+    kernel_of(right, contract=Contract(shapes=apart))
+    # Without a number beside it no shape would come twice.
+    found = Counter(shape for shape, _ in drawn(st.tuples(shapes(), st.integers()), 300))
+    assert set(found) & set(apart) == set(apart[:2])  # the last is too large
+    assert 50 < sum(found[shape] for shape in apart) < 180
+    assert set(drawn(shapes(most=1 << 18), 100)) & set(apart) == {apart[0]}
+    assert find(shapes(), lambda _: True) == (1, 16, 64)
 
 
 def test_a_contract_admits_and_fits():

@@ -210,5 +210,5 @@ def _shapes(kernel: Kernel, words: list[str | Shape] | None, told: Declaration) 
     """What the user named; else those of the kernel's own or of all groups that the kernel says it takes."""
     if words is not None:
         return shapes_named(words)
-    found = list(kernel.shapes) if kernel.shapes is not None else shapes_named(["all"])
-    return [shape for shape in found if told.admits(shape)] or [told.takes]
+    found = [*(kernel.shapes if kernel.shapes is not None else shapes_named(["all"])), *told.shapes]
+    return list(dict.fromkeys(shape for shape in found if told.admits(shape))) or [told.takes]
