@@ -18,13 +18,15 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 @dataclass
 class Running:
     """The test that runs now. `examples` counts how often its body was entered; `refusal` is what a kernel that takes
-    fewer shapes than were drawn said last, `violation` the first failure that was seen."""
+    fewer shapes than were drawn said last, `violation` the first failure that was seen, `call` the last call of the
+    kernel: operands, launch, placement, and what came out (None where it raised)."""
 
     property: Property | None = None
     examples: int = 0
     replay: str = ""
     refusal: str = ""
     violation: Exception | None = None
+    call: tuple[Any, Any, Any, Any] | None = None
 
 
 running = Running()

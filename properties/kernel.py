@@ -177,6 +177,7 @@ class KernelUnderTest(ReadsWell):
         arguments = GemmArguments(**{arena.name: arena.tensor for arena in arenas})
         allocations = GuardedAllocations()
         call = _call_words(self, operands, launch, placement)
+        running.call = operands, launch, placement, None
         try:
             with allocations if guarded else nullcontext():
                 out = self.call(arguments, launch)
@@ -191,6 +192,7 @@ class KernelUnderTest(ReadsWell):
         except Exception as error:
             raise violation(f"the kernel must run, not raise {type(error).__name__}: {error}", case=call) from error
         outcome = Outcome(out.detach().cpu(), operands, launch, placement, self)
+        running.call = operands, launch, placement, outcome.out
         assert_left_alone(arenas, allocations, outcome)
         return outcome
 

@@ -11,7 +11,7 @@ from mxassay.triage.discriminating import tell_apart
 from mxassay.triage.exams import JUDGES, Seen, exams_for, look
 from mxassay.triage.failure import Failure
 from mxassay.triage.prior import likely
-from mxassay.triage.rerun import Run, fails, malformed
+from mxassay.triage.rerun import Run, again, fails, malformed
 from mxassay.triage.shrink import shrink
 from mxassay.triage.suspects import SUSPECTS, exact, explanations
 
@@ -75,6 +75,11 @@ def diagnose(
     found = _Findings(failure, failure)
     if kernel is not None and _judged(found, kernel):
         return _diagnosis(found)
+    if failure.out is None and failure.operands.a.any():
+        # The property that failed may have said no more than that something is wrong with the call.
+        came = again(failure, run)
+        if came.out is not None and fails(came):
+            found.failure = found.shrunk = failure = came
     product = failure.out is not None and not malformed(failure)
     if failure.operands.a.any():
         with found.timed("shrink"):

@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--mx-profile", choices=("quick", "thorough", "nightly"), help="how many examples (default: quick)")
     add("--mx-seed", type=int, help="what examples are drawn from (default: fixed for quick, else drawn and printed)")
     add("--mx-database", metavar="PLACE", help="failing examples: a folder (default: .hypothesis) or redis://HOST/DB")
+    add("--mx-save", metavar="DIR", help="write a case file for each property that fails, for `mxassay triage`")
     add("--mx-verdicts", metavar="FILE", help="write what became of each property as JSON")
 
 
@@ -119,6 +120,20 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     finally:
         item.user_properties.append(("mx_examples", max(running.examples, 1)))
         running.property = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Write the last call of a property that failed as a case file, and say so beside the failure."""
+    report: pytest.TestReport = yield
+    folder = item.config.getoption("--mx-save")
+    name = _claimed(item)
+    if folder and name and report.when == "call" and report.failed and call.excinfo is not None:
+        from mxassay.triaging import save_property
+
+        place = save_property(name, call.excinfo.value, item.config.getoption, Path(folder))
+        report.sections.append(("mxassay", f"case in {place}; find the cause with `mxassay triage {place}`"))
+    return report
 
 
 def _claimed(item: pytest.Item) -> str | None:

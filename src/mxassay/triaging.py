@@ -3,8 +3,9 @@
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxassay.declaration import settled
 from mxassay.devices import device
@@ -124,6 +125,35 @@ def save_failing(
             name = f"{Path(kernel.name.partition(':')[0]).stem}-{m}x{n}x{k}-seed{case.seed}.json"
             written.append(save(failure, Path(folder, name)))
     return written
+
+
+def save_property(property_id: str, error: BaseException, option: "Callable[[str], Any]", folder: Path) -> Path:
+    """Write a case file for a property that has just failed in this process, from the kernel's last call; where there
+    was none, for the failure in words. `option` gives the options of the pytest plugin. Returns the path."""
+    from mxassay.loading import abi_of
+    from mxassay.properties.claims import running
+    from mxassay.triage.casefile import save
+    from mxassay.triage.failure import Failure, Subject
+    from mxassay.triage.rerun import fails, sentence
+    from mxassay.triage.screen import nothing
+
+    spec, tile = option("--mx-kernel"), option("--mx-tile")
+    sides = tuple(int(size) for size in tile.split("x")) if tile else None
+    subject = Subject(
+        spec,
+        option("--mx-abi") or abi_of(spec),
+        device(option("--mx-device")).name,
+        option("--mx-aiter"),
+        sides,  # type: ignore[arg-type]
+    )
+    failure = nothing(subject, property_id, sentence(error))
+    if running.call is not None:
+        operands, launch, placement, out = running.call
+        called = Failure(subject, operands, launch, placement, out, property_id)
+        # Another call may be to blame, or something else than outputs: then words say what is wrong.
+        failure = called if out is not None and fails(called) else replace(called, out=None, error=sentence(error))
+    number = sum(1 for _ in folder.glob(f"{property_id}*.json")) if folder.is_dir() else 0
+    return save(failure, folder / f"{property_id}{f'-{number + 1}' if number else ''}.json")
 
 
 def replay_of(smallest: "Failure", saved: str | None = None) -> "Replay":

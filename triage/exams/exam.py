@@ -80,6 +80,6 @@ def refused(words: str) -> Seen | None:
     """What a refusal of a legal call tells: by the name that it gives to what it refuses."""
     if "Plan." in words:
         return Seen("plan-lookup", "plan", f"a legal call was refused: {words}")
-    if " must " in words:
+    if " must " in words and "must stay inside" not in words:
         return Seen("dtype-contract", "contract", f"a legal call was refused: {words}")
     return None

@@ -81,8 +81,8 @@ def _quantizer(kernel: "KernelUnderTest") -> Seen | None:
     dialect = kernel.kernel.dialect
     sharp = sharp_rows()
     # Whole tiles first: 16 rows and 256 columns.
-    x = torch.cat([sharp.flatten(), sharp.flatten()])[: 16 * 256 * (sharp.numel() // 4096)].view(-1, 256)
-    x = x[: len(x) // 16 * 16]
+    flat = torch.cat([sharp.flatten()] * 2)
+    x = flat[: -(-sharp.numel() // 4096) * 4096].view(-1, 256)
     seen = _quantized_wrongly(kernel, x.contiguous(), "whole tiles")
     if seen:
         packed, scales = (tensor.cpu() for tensor in under_test(x.to(kernel.tensors_on)))
@@ -220,11 +220,32 @@ def _slots(kernel: "KernelUnderTest") -> Seen | None:
     return None
 
 
+def _pitch(kernel: "KernelUnderTest") -> Seen | None:
+    """An output that is a part of a wider buffer, with and without splits."""
+    from mxassay.optimized import Plan, matmul
+
+    device = kernel.tensors_on
+    a = torch.arange(1, 6, dtype=torch.bfloat16, device=device).unsqueeze(1).expand(5, 512).contiguous()
+    weights = torch.full((16, 256), 0x22, dtype=torch.uint8, device=device)
+    scales = torch.full((256, 16), 127, dtype=torch.uint8, device=device)
+    for splits, stage in ((1, "store"), (2, "reduce")):
+        plan = Plan(tile_m=16, tile_n=32, tile_k=256, splits=splits)
+        usual = matmul(a, weights, scales, plan=plan)
+        wide = torch.full((5, 40), -1.0, dtype=torch.bfloat16, device=device)
+        matmul(a, weights, scales, plan=plan, out=wide[:, 8:24])
+        beside = torch.cat((wide[:, :8], wide[:, 24:]), dim=1)
+        if not _same(wide[:, 8:24].cpu(), usual.cpu()) or bool((beside != -1).any()):
+            return Seen("strides", stage, "an output of another pitch is written in the wrong place")
+    return None
+
+
 STAGES: tuple[Exam, ...] = (
     Exam("quantizer", "the quantizer gives the dialect's bytes, for every tile and any strides", _quantizer,
          ("scale-rule", "block-quantization", "ratio-sweep", "block-locality")),
     Exam("reduction", "the reduction adds in float32 and rounds once, for every tail and any strides", _reduction,
          ("reduce-alone", "partials-sum")),
+    Exam("output-pitch", "an output of any pitch is written where it lies", _pitch,
+         ("entry-points-agree", "views", "gemm-certified")),
     Exam("slots", "each split writes its own slot of the partials", _slots, ("partials-sum",)),
 )  # fmt: skip
 """In the order in which they are worth the time."""

@@ -202,6 +202,7 @@ def _suite(options: argparse.Namespace, device_name: str) -> list[PropertyRecord
                 "aiter": options.aiter,
                 "tile": "x".join(map(str, options.tile)) if options.tile else None,
                 "database": options.database,
+                "save": options.save,
             },
         )
 
