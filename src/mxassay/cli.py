@@ -275,7 +275,7 @@ def _add_versions(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--shapes", nargs="+", type=_shapes_word, metavar="SHAPE", help="leaderboard, tests, edges, all, or M,N,K"
     )
-    command.add_argument("--dialect", default="even", help="quantization dialect that BASE implements (default: even)")
+    command.add_argument("--dialect", help="quantization dialect of BASE or GOOD (default: as it declares, else even)")
     command.add_argument("--seed", type=int, default=0, help="seed of the inputs (default: 0)")
     command.add_argument("--limit-seconds", type=float, default=600.0, help="for each version (600)")
     command.add_argument("--no-diagnosis", action="store_true", help="do not look for the cause of a fault")

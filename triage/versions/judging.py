@@ -63,8 +63,8 @@ def compared(trials: Sequence[Trial], dialect: str) -> Comparison:
     told = [row for row in rows if row.change is not None]
     change = max((row.change for row in told if row.change), key=SEVERITY.index, default=Change.IDENTICAL)
     wrong = any(row.wrong for row in rows)
-    names = base and base.words, candidate and candidate.words
-    return Comparison(change, _summary(change, told), wrong, rows, *names)
+    names = [reading.words if reading else None for reading in (base, candidate)]
+    return Comparison(change, _summary(change, told), wrong, rows, names[0], names[1])
 
 
 def _summary(change: Change, rows: list[Row]) -> str:

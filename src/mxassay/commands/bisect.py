@@ -37,8 +37,10 @@ def run(options: argparse.Namespace) -> int:
         raise ContractError("a bisection must run in a git repository, not outside; name one with --repo PATH")
     good, bad = repository.commit(options.good), repository.commit(options.bad)
     with recording(options) as recorder, Versions(repository, options.kernel) as versions:
-        with compare.examiner_of(options) as examiner:
-            cases = compare.cases_of(options, options.kernel, examiner.setting.device)
+        base = versions.ready(versions.revision(good))
+        told_by_good = compare.told_by(options, base)
+        with compare.examiner_of(options, told_by_good) as examiner:
+            cases = compare.cases_of(options, base.spec, told_by_good, examiner.setting.device)
             console = Console(stderr=True)
             live = console.is_terminal and not options.json
             told = (lambda step: _print_step(console, step)) if live else (lambda step: None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from mxassay.declaration import Declaration, settled
 from mxassay.devices import Device, device
 from mxassay.environment import environment
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mxassay.triage.versions.cases import Case
     from mxassay.triage.versions.compare import Compared
     from mxassay.triage.versions.repository import Repository
+    from mxassay.triage.versions.version import Version
 
 _STYLE = {"identical": "green", "order-only": "green", "fixed": "green"}
 
@@ -42,8 +44,9 @@ def run(options: argparse.Namespace) -> int:
     with recording(options) as recorder, Versions(repository_of(options), options.kernel) as versions:
         try:
             base, candidate = (versions.named(words) for words in options.subject)
-            with examiner_of(options) as examiner:
-                cases = cases_of(options, base.spec, examiner.setting.device)
+            told = told_by(options, versions.ready(base))
+            with examiner_of(options, told) as examiner:
+                cases = cases_of(options, base.spec, told, examiner.setting.device)
                 with _told(f"comparing {base.words} with {candidate.words}", options):
                     found = Bench(cases, examiner.examine, versions.ready).compared(base, candidate)
                 diagnosis = diagnosed(options, found, examiner)
@@ -78,34 +81,47 @@ def repository_of(options: argparse.Namespace) -> "Repository | None":
     return found
 
 
-def examiner_of(options: argparse.Namespace) -> "Examiner":
-    """The process that runs versions, as the options want it; it has not started yet."""
-    from mxassay.hosting.versions import Examiner, Setting
+def told_by(options: argparse.Namespace, base: "Version") -> Declaration:
+    """What holds for both versions: an option where it was given, else what BASE declares. Its files must be there."""
     from mxassay.reference import DIALECTS
 
-    if options.dialect not in DIALECTS:
-        raise ContractError(f"dialect must be one of {', '.join(DIALECTS)}, not {options.dialect}")
-    chosen = device(options.device)
-    return Examiner(Setting(chosen, options.dialect, options.abi, options.aiter, options.tile, options.limit_seconds))
+    told = settled(base.spec, options.dialect)
+    if told.dialect not in DIALECTS:
+        raise ContractError(f"dialect must be one of {', '.join(DIALECTS)}, not {told.dialect}")
+    return told
 
 
-def cases_of(options: argparse.Namespace, spec: str | None, chosen: Device) -> "list[Case]":
-    """What both versions run. `--shapes` says which shapes; for a code object they follow from its tile.
+def examiner_of(options: argparse.Namespace, told: Declaration) -> "Examiner":
+    """The process that runs versions, as the options want it; it has not started yet."""
+    from mxassay.hosting.versions import Examiner, Setting
+
+    chosen, dialect = device(options.device), str(told.dialect)
+    return Examiner(Setting(chosen, dialect, options.abi, options.aiter, options.tile, options.limit_seconds))
+
+
+def cases_of(options: argparse.Namespace, spec: str | None, told: Declaration, chosen: Device) -> "list[Case]":
+    """What both versions run. `--shapes` says which shapes; for a code object they follow from its tile, and a kernel
+    that declares multiples gets no others.
 
     `spec`: what is opened, None for our own kernel, which also runs under plans that take its every branch.
     """
     from mxassay.commands.check import shapes_named
+    from mxassay.properties.kernel import Contract
     from mxassay.triage.versions.cases import OWN_PLANS, SHAPES, cases_for
 
-    shapes = tuple(shapes_named(options.shapes)) if options.shapes else SHAPES
-    if not options.shapes and spec is not None and spec.endswith((".co", ".hsaco")):
+    if options.shapes:
+        shapes = tuple(shapes_named(options.shapes))
+    elif spec is not None and spec.endswith((".co", ".hsaco")):
         from mxassay.hosting.prebuilt import tile_of
 
         tile_m, tile_n = options.tile or tile_of(spec)
         shapes = ((tile_m, 2 * tile_n, 1024), (tile_m + 1, tile_n, 512))
+    else:
+        contract = Contract(*told.takes)
+        shapes = tuple(dict.fromkeys(contract.fitted(shape) for shape in SHAPES))
     full_range = chosen.name in ("emulated", "mi355x")
     plans = OWN_PLANS if spec is None else ()
-    return cases_for(shapes, dialect=options.dialect, seed=options.seed, full_range=full_range, plans=plans)
+    return cases_for(shapes, dialect=str(told.dialect), seed=options.seed, full_range=full_range, plans=plans)
 
 
 def diagnosed(options: argparse.Namespace, found: "Compared", examiner: "Examiner") -> "Diagnosis | None":

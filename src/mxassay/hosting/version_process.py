@@ -62,15 +62,15 @@ def _forked(request: dict[str, Any]) -> str:
             sys.stderr.flush()
             os._exit(status)
     try:
-        status = _waited(child, time.monotonic() + request["limit"])
+        waited = _waited(child, time.monotonic() + request["limit"])
     except BaseException:  # interrupted, or nobody waits for the answer any more
         os.killpg(child, signal.SIGKILL)
         raise
-    if status is None:
+    if waited is None:
         return f"the process must end within {request['limit']:g} s, but still ran"
-    if os.WIFSIGNALED(status):
-        return f"the process ended by {signal.Signals(os.WTERMSIG(status)).name}"
-    code = os.WEXITSTATUS(status)
+    if os.WIFSIGNALED(waited):
+        return f"the process ended by {signal.Signals(os.WTERMSIG(waited)).name}"
+    code = os.WEXITSTATUS(waited)
     return f"the process ended with status {code}" if code else ""
 
 
@@ -183,22 +183,24 @@ def _with_plans(kernel: Any, spec: str | None) -> Any:
     import inspect
     from dataclasses import replace
 
+    from mxassay.declaration import declared
     from mxassay.kernels import GemmArguments, Returned
-    from mxassay.loading import attribute
 
     if kernel.abi != "mxfp4-gemm" or spec is None:
         return kernel
-    function = attribute(spec, "")
-    plan_for = getattr(sys.modules.get(getattr(function, "__module__", "")), "plan_for", None)
+    where, _, name = spec.partition(":")
+    module = sys.modules.get(f"mxassay_kernel_{Path(where).stem}" if where.endswith(".py") else where)
+    function, plan_for = getattr(module, name, None), getattr(module, "plan_for", None)
     try:
-        takes = "plan" in inspect.signature(function).parameters
+        takes = callable(function) and "plan" in inspect.signature(function).parameters
     except (TypeError, ValueError):
         takes = False
-    if not callable(plan_for) or not takes:
+    if function is None or not callable(plan_for) or not takes:
         return kernel
+    told = declared(spec)
 
     def call(x: GemmArguments, plan: object) -> Returned:
-        return Returned(function(x.a, x.b_preshuffled, x.b_scales_shuffled, plan=plan))
+        return Returned(function(x.a, *told.arranged(x), plan=plan))
 
     return replace(kernel, call=call, plan_for=plan_for)
 
