@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 
-.PHONY: check test lint types wheel bench docs clean
+.PHONY: check test mutants lint types wheel bench docs clean
 
 check: $(STAMP)  ## the verdict on our own kernel, on this machine's CPU
 	$(BIN)/mxassay check
@@ -12,6 +12,9 @@ check: $(STAMP)  ## the verdict on our own kernel, on this machine's CPU
 test: $(STAMP)  ## all tests; those of the kernels twice, on the emulated card and on Triton's interpreter
 	$(BIN)/python -m pytest -n auto
 	MXASSAY_DEVICE=interpreter $(BIN)/python -m pytest -n auto tests/optimized
+
+mutants: $(STAMP)  ## mutate reference/ and layouts/ and count what their tests kill; hours on one core
+	$(BIN)/python tests/mutants/campaign_of_mutants.py --jobs $(shell nproc) --journal build/mutants.jsonl
 
 lint: $(STAMP)  ## style
 	$(BIN)/ruff check .

@@ -1,0 +1,168 @@
+"""The mutation of reference/ and layouts/ mutates what it should, and tells the killed from the survivors."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mutmut")
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import campaign_of_mutants  # noqa: E402
+from mutant_source import mutants_of  # noqa: E402
+from mutant_swaps import _changed_functions  # noqa: E402
+
+SOURCE = '''"""A docstring stays."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    LEFT_ALONE = 1
+
+TABLE = (7,)
+
+
+class Record:
+    """Stays too."""
+
+    name: str = "a"
+
+    @property
+    def size(self) -> "int | None":
+        return TABLE[0] + 2
+
+
+def refuse(x: int, low: int = 3) -> None:
+    if x < low:
+        raise ValueError(f"x must be {low} or more, not {x}")
+'''
+
+
+def test_tables_properties_defaults_and_messages_are_mutated_but_not_what_nobody_runs():
+    found = {mutant.diff for mutant in mutants_of(SOURCE)}
+    assert {
+        "-TABLE = (7,)\n+TABLE = (8,)",
+        "-TABLE = (7,)\n+TABLE = None",
+        '-name: str = "a"\n+name: str = "XXaXX"',
+        "-return TABLE[0] + 2\n+return TABLE[0] - 2",
+        "-return TABLE[0] + 2\n+return TABLE[1] + 2",
+        "-def refuse(x: int, low: int = 3) -> None:\n+def refuse(x: int, low: int = 4) -> None:",
+        "-if x < low:\n+if x <= low:",
+        '-raise ValueError(f"x must be {low} or more, not {x}")\n+raise ValueError(None)',
+    } <= found
+    assert not [diff for diff in found if "LEFT_ALONE" in diff or "stays" in diff.lower()]
+    assert not [diff for diff in found if "int | None" in diff and "return" not in diff]
+
+
+def test_each_mutant_compiles_differs_in_one_place_and_keeps_its_name_when_lines_move():
+    mutants = list(mutants_of(SOURCE))
+    assert len({mutant.ident for mutant in mutants}) == len({mutant.source for mutant in mutants}) == len(mutants)
+    for mutant in mutants:
+        compile(mutant.source, "mutant", "exec")
+        lines = zip(SOURCE.splitlines(), mutant.source.splitlines(), strict=True)
+        assert sum(old != new for old, new in lines) == 1
+        assert SOURCE.splitlines()[mutant.line - 1] != mutant.source.splitlines()[mutant.line - 1]
+    moved = SOURCE.replace("TABLE = (7,)", "# a comment\n\nTABLE = (7,)")
+    assert [mutant.ident for mutant in mutants_of(moved)] == [mutant.ident for mutant in mutants]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("return TABLE[0] + 2", "return TABLE[0] - 2", ["Record.size"]),
+        ("if x < low", "if x <= low", ["refuse"]),
+        ("TABLE = (7,)", "TABLE = (8,)", None),
+        ("low: int = 3", "low: int = 4", None),
+        ("    @property\n", "", None),
+        ('name: str = "a"', 'name: str = "b"', None),
+    ],
+)
+def test_only_changes_inside_functions_can_be_put_in_place(old, new, names):
+    before, after = (compile(text, "f", "exec", dont_inherit=True) for text in (SOURCE, SOURCE.replace(old, new)))
+    changed = _changed_functions(before, after)
+    assert (changed and [name for name, _, _ in changed]) == names
+
+
+SUBJECT = """
+STEP = 2
+
+def step(x):
+    return x + STEP
+
+def untested(x):
+    return x * 3
+
+TABLE = [step(1)]
+"""
+TESTS = """
+import subject_of_mutants as subject
+
+def test_step():
+    assert subject.step(5) == 7
+
+def test_table():
+    assert subject.TABLE == [3]
+"""
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{here!r}, {folder!r}]
+from mutant_source import mutants_of
+from mutant_swaps import Collected
+from mutant_trials import Trial, imported_anew, in_a_child, outcomes
+
+folder = Path({folder!r})
+file, tests = folder / "subject_of_mutants.py", (folder / "test_subject.py",)
+mutants = list(mutants_of(file.read_text()))
+trials = [Trial("subject_of_mutants", file, mutant.source, tests) for mutant in mutants]
+rows = []
+
+def swap(collected):
+    calls = [(index, collected.swapped(trial)) for index, trial in enumerate(trials)]
+    for index, outcome in outcomes([pair for pair in calls if pair[1]], 2):
+        rows.append({{"index": index, "by": outcome.by, "how": "swapped"}})
+
+def collect():
+    Collected(folder / "subject_of_mutants.py", tests, swap)
+    return rows
+
+rows = in_a_child(collect)
+done = {{row["index"] for row in rows}}
+for index, outcome in outcomes([(i, imported_anew(t)) for i, t in enumerate(trials) if i not in done], 2):
+    rows.append({{"index": index, "by": outcome.by, "how": "imported"}})
+for row in sorted(rows, key=lambda row: row["index"]):
+    by = row["by"] and row["by"].rpartition("::")[2]
+    print(mutants[row["index"]].diff.splitlines()[-1], row["how"], by, sep=" | ")
+"""
+
+
+def test_the_killed_and_the_survivors_of_a_small_module(tmp_path):
+    (tmp_path / "subject_of_mutants.py").write_text(SUBJECT)
+    (tmp_path / "test_subject.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    driver = DRIVER.format(here=str(HERE), folder=str(tmp_path))
+    done = subprocess.run([sys.executable, "-c", driver], capture_output=True, text=True, cwd=tmp_path, check=False)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("+")]
+    assert lines == [
+        "+STEP = None | imported | import",
+        "+STEP = 3 | imported | test_step",
+        "+return x - STEP | imported | test_step",  # importing calls it, so that TABLE has to be made anew
+        "+return x / 3 | swapped | None",
+        "+return x * 4 | swapped | None",
+        "+TABLE = None | imported | test_table",
+        "+TABLE = [step(None)] | imported | import",
+        "+TABLE = [step(2)] | imported | test_table",
+    ], done.stdout + done.stderr
+
+
+def test_every_file_has_tests_and_what_is_explained_is_in_a_file():
+    files = campaign_of_mutants.files()
+    assert {"reference/formats.py", "layouts/mfma.py"} <= set(files)
+    for file in files:
+        tests = campaign_of_mutants.tests_of(file)
+        assert len(tests) > 5
+        assert all(test.is_file() for test in tests), tests
+    assert {file for file, _ in campaign_of_mutants.explained()} <= set(files)
+    assert all(len(reason) > 20 for reason in campaign_of_mutants.explained().values())
