@@ -48,3 +48,8 @@ class Failure:
     out: torch.Tensor | None
     property: str = "gemm-agreement"
     error: str = ""
+
+
+def is_call(failure: Failure) -> bool:
+    """Whether there is a product to make again; False where a stage by itself, or a judge, gave the wrong answer."""
+    return failure.out is not None or bool(failure.operands.a.any()) or bool(failure.operands.codes.any())

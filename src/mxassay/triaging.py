@@ -159,8 +159,18 @@ def save_property(property_id: str, error: BaseException, option: "Callable[[str
 def replay_of(smallest: "Failure", saved: str | None = None) -> "Replay":
     """How to run a case again. `saved`: its file; without one, the report says what to write into case.json."""
     from mxassay.triage.casefile import dumps
+    from mxassay.triage.failure import is_call
     from mxassay.triage.report import Replay
     from mxassay.triage.script import to_script
 
+    if not is_call(smallest):
+        return Replay(_triage_of(smallest.subject), environment=environment())
     command = f"mxassay replay {shlex.quote(saved or 'case.json')}"
     return Replay(command, to_script(smallest), dumps(smallest), environment())
+
+
+def _triage_of(subject: "Subject") -> str:
+    words = ["mxassay", "triage", *([subject.spec] if subject.spec else []), "--device", subject.device]
+    words += ["--aiter", subject.aiter] if subject.aiter else []
+    words += ["--tile", "x".join(map(str, subject.tile))] if subject.tile else []
+    return shlex.join(words)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from mxassay.errors import ContractError
 from mxassay.triage.diagnosis import Diagnosis, Explanation
+from mxassay.triage.failure import is_call
 from mxassay.triage.report.comparing import cases, instructions, versions_fact
 from mxassay.triage.report.document import (
     Code,
@@ -16,7 +17,7 @@ from mxassay.triage.report.document import (
     Section,
     Words,
 )
-from mxassay.triage.report.evidence import blamed, rules, wrong_outputs, xray_table
+from mxassay.triage.report.evidence import blamed, rules, why_none, wrong_outputs, xray_table
 from mxassay.triage.report.outputs import Outputs, bfloat16_words, outputs_of
 from mxassay.triage.report.smallest import came_from, nonzero_elements, smallest_case
 from mxassay.triage.report.words import JUDGES, STAGES, count, device_words, kernel_words, sentence, shape_words
@@ -57,14 +58,14 @@ def document(diagnosis: Diagnosis | None, compared: "Compared | None" = None, re
         smallest_case(failure, shrunk, small),
         rules(diagnosis),
         wrong_outputs(diagnosis, came, small),
-        xray_table(diagnosis.xray, bool(diagnosis.notes)),
-        blamed(diagnosis.blame, bool(diagnosis.notes)),
+        xray_table(diagnosis.xray, why_none(diagnosis)),
+        blamed(diagnosis.blame, why_none(diagnosis)),
     ]
     if compared is not None:
         chapters += [cases(compared), instructions(compared)]
         facts = (versions_fact(compared), *facts)
     return Document(
-        verdict="ERROR" if failure.out is None else "FAIL",
+        verdict="FAIL",
         good=False,
         kernel=f"{kernel_words(failure.subject)} on {device_words(failure.subject.device)}",
         sentence=said,
@@ -105,8 +106,8 @@ def verdict_words(diagnosis: Diagnosis) -> tuple[str, str]:
             diagnosis.statement
         ), f"Seen with that stage by itself, {STAGES.get(diagnosis.stage or '', '')}."
     if diagnosis.failure.error:
-        raised = "the kernel raised: " if diagnosis.failure.out is None else ""
-        return sentence(raised + _first_line(diagnosis.failure.error)), ""
+        nothing = "no output came: " if diagnosis.failure.out is None else ""
+        return sentence(nothing + _first_line(diagnosis.failure.error)), ""
     nearest = _nearest(diagnosis)
     if divergence is not None:
         return sentence(f"the first wrong value is in {divergence.what}"), nearest
@@ -158,6 +159,8 @@ def _first_facts(diagnosis: Diagnosis, outputs: Outputs | None, replay: Replay) 
         must = bfloat16_words(outputs.expectation.exact[i, j])
         found = bfloat16_words(outputs.out[i, j])
         rows.append(("First wrong output", (Code(f"out[{i}, {j}]"), " is ", Code(found), ", must be ", Code(must))))
+    if not is_call(diagnosis.failure):
+        return (*rows, ("Run it again", Code(replay.command))) if replay.command else tuple(rows)
     after, came = nonzero_elements(diagnosis.shrunk), came_from(diagnosis.failure, diagnosis.shrunk)
     smaller = f" with {count(after, 'nonzero element')}" + (f", shrunk from {came}" if came else ", as it came")
     rows.append(("Smallest case", (Code(shape_words(diagnosis.shrunk)), smaller)))
@@ -180,7 +183,8 @@ def _where(diagnosis: Diagnosis) -> Words:
 
 
 def _again(diagnosis: Diagnosis, replay: Replay) -> Section:
-    parts: list[Part] = [Listing(diagnosis.failure.error, "text")] if diagnosis.failure.error else []
+    error = diagnosis.failure.error
+    parts: list[Part] = [Listing(error, "text")] if error and error != diagnosis.statement else []
     if diagnosis.seconds:
         spent = ", ".join(f"{step} {seconds:.2f}" for step, seconds in diagnosis.seconds.items())
         parts.append(Paragraph(f"Seconds of triage: {spent}.", soft=True))

@@ -1,6 +1,7 @@
 """The chapters of evidence: the rule, the maps, the x-ray, the compiler."""
 
 from mxassay.triage.diagnosis import Blame, Checkpoint, Diagnosis, XRay
+from mxassay.triage.failure import is_call
 from mxassay.triage.report.document import (
     Code,
     Facts,
@@ -16,10 +17,17 @@ from mxassay.triage.report.document import (
 )
 from mxassay.triage.report.maps import maps, where_wrong
 from mxassay.triage.report.outputs import Outputs
+from mxassay.triage.report.smallest import NO_CALL
 from mxassay.triage.report.words import count, sentence, shape_words
 
 _RULE = "Which rule was broken"
-_WHY = {True: f"; the notes of “{_RULE}” say why", False: ""}
+
+
+def why_none(diagnosis: Diagnosis) -> str:
+    """Why there is no x-ray and nobody to blame, as the end of a sentence."""
+    if not is_call(diagnosis.failure):
+        return ": there is no product to look at"
+    return f"; the notes of “{_RULE}” may say why" if diagnosis.notes else ""
 
 
 def rules(diagnosis: Diagnosis) -> Section:
@@ -27,6 +35,8 @@ def rules(diagnosis: Diagnosis) -> Section:
     notes = tuple(Paragraph(sentence(note)) for note in diagnosis.notes)
     if not diagnosis.explanations:
         none = Paragraph("No known wrong rule gives any of the wrong outputs.", soft=True)
+        if notes and not is_call(diagnosis.failure):
+            return Section("rule", _RULE, notes)
         return Section("rule", _RULE, (*notes, none) if notes else (none,))
     rows = tuple(
         Row((sentence(x.statement), Code(x.stage), Code(x.class_), f"{x.reproduced:,} of {x.wrong:,}",
@@ -45,13 +55,11 @@ def wrong_outputs(diagnosis: Diagnosis, came: Outputs | None, small: Outputs | N
     """Counts, rows and columns, and the maps; of the smallest case too where it is another."""
     parts: list[Part] = []
     title = "Where the wrong outputs are"
+    if not is_call(diagnosis.failure):
+        return Section("maps", title, (Paragraph(NO_CALL),))
     if came is None or not came.count:
-        said = (
-            "Nothing came out."
-            if diagnosis.failure.out is None
-            else "Every output is right; what is wrong stands above."
-        )
-        return Section("maps", title, (Paragraph(said),))
+        right = "Every output is right; what is wrong stands above."
+        return Section("maps", title, (Paragraph("Nothing came out." if came is None else right),))
     rows, columns = where_wrong(came)
     total = came.wrong.numel()
     share = _share(came.count, total)
@@ -69,11 +77,11 @@ def _share(part: int, whole: int) -> str:
     return f"{100 * part // whole} %" if part in (0, whole) else f"{min(max(100 * part / whole, 0.1), 99.9):.1f} %"
 
 
-def xray_table(xray: XRay | None, explained: bool) -> Section:
-    """The checkpoints in the data's order, the first divergence in full. `explained`: there are notes."""
+def xray_table(xray: XRay | None, why: str) -> Section:
+    """The checkpoints in the data's order, the first divergence in full. `why` follows where there is none."""
     title = "X-ray of the code object"
     if xray is None:
-        return Section("xray", title, (Paragraph(f"No x-ray was taken{_WHY[explained]}."),))
+        return Section("xray", title, (Paragraph(f"No x-ray was taken{why}."),))
     first = xray.first_divergence
     parts: list[Part] = []
     if first is not None:
@@ -125,11 +133,11 @@ def _lane_place(x: Checkpoint) -> Words:
     return (", ".join(words), *place)
 
 
-def blamed(blame: Blame | None, explained: bool) -> Section:
-    """Source or compiler. `explained` as in `xray_table`."""
+def blamed(blame: Blame | None, why: str) -> Section:
+    """Source or compiler. `why` as in `xray_table`."""
     title = "Source or compiler"
     if blame is None:
-        return Section("blame", title, (Paragraph(f"Not asked{_WHY[explained]}."),))
+        return Section("blame", title, (Paragraph(f"Not asked{why}."),))
     rows: list[tuple[str, Words]] = [("culprit", blame.culprit)]
     if blame.compiler_stage:
         rows.append(("first stage that differs", Code(blame.compiler_stage)))

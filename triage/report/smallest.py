@@ -3,11 +3,12 @@
 import torch
 
 from mxassay.reference import decode, decode_scales, unpack
-from mxassay.triage.failure import Failure
+from mxassay.triage.failure import Failure, is_call
 from mxassay.triage.report.document import Code, Facts, Paragraph, Part, Row, Section, Table, Words
 from mxassay.triage.report.outputs import Outputs, bfloat16_words
 from mxassay.triage.report.words import shape_words
 
+NO_CALL = "No product failed: a stage looked at by itself gives the wrong answer."
 _MOST = 12  # rows of a table that a reader still looks at
 _FIRST = 4  # of each operand, where there are more
 
@@ -19,6 +20,8 @@ def nonzero_elements(failure: Failure) -> int:
 
 def smallest_case(failure: Failure, shrunk: Failure, outputs: Outputs | None) -> Section:
     """What is left of the failing case after shrinking, and what must come of it."""
+    if not is_call(failure):
+        return Section("case", "The smallest case", (Paragraph(f"{NO_CALL} There is nothing to make smaller."),))
     parts: list[Part] = [Facts(_facts(failure, shrunk))]
     parts += [_elements(shrunk), Facts(_scales(shrunk))]
     if outputs is not None and outputs.count:

@@ -5,8 +5,11 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+import torch
 
+from mxassay.triage.report import html
 from mxassay.triage.report.contents import verdict_words
+from mxassay.triaging import replay_of
 
 CHAPTERS = ["case", "rule", "maps", "xray", "blame", "again"]
 COMPARED = {
@@ -121,11 +124,28 @@ def test_no_rule_is_named_where_none_fits(reports):
     assert "The nearest gives 17 of 402 wrong outputs: The output is truncated, not rounded." in text
 
 
-def test_a_kernel_that_raises_is_an_error(reports):
+def test_a_kernel_without_an_output_says_why(reports):
     text = "".join(Elements(_first_screen(reports["raising"])).text)
-    assert "ERROR" in text
-    assert "The kernel raised: RuntimeError: out of LDS." in text
+    assert "No output came: RuntimeError: out of LDS." in text
     assert "  at line 3" in reports["raising"]
+
+
+def test_a_stage_that_fails_by_itself_is_no_product(diagnoses):
+    whole = diagnoses["raising"]
+    x = whole.failure.operands
+    nothing = replace(x, a=torch.zeros_like(x.a), codes=torch.zeros_like(x.codes))
+    failure = replace(whole.failure, operands=nothing, error="two conversions share an operand")
+    notes = ("looked at by itself (inline-assembly): two conversions share an operand",)
+    found = replace(
+        whole, failure=failure, shrunk=failure, stage="quantizer.element", statement=failure.error, notes=notes
+    )
+    page = html(found, replay=replay_of(failure))
+    text = " ".join("".join(Elements(page).text).split())
+    assert "Two conversions share an operand. Seen with that stage by itself, rounding elements to codes." in text
+    assert "mxassay triage kernels/fused.py:gemm --device emulated" in text
+    assert "mxassay replay" not in text
+    assert "Smallest case" not in text
+    assert "out of LDS" not in text
 
 
 def test_the_first_divergence_is_marked_once(reports):
