@@ -310,14 +310,20 @@ def _plain_scales(search: _Search) -> None:
 
 
 def _least_shape(search: _Search) -> None:
-    """One row, 16 columns and the least K that still fail: each a shape that may have to be compiled."""
+    """One row, 16 columns and the least K that still fail: each a shape that may have to be compiled.
+
+    Where one tile does not fail, a whole tile and the least part of a second one may.
+    """
     i, j = _place(search.best)
-    operands = search.best.operands
-    m, n, k = operands.shape
-    if m > 1:
-        search.take(operands.rows(torch.tensor([i])))
-    if n > 16:
-        search.take(search.best.operands.columns(torch.arange(j // 16 * 16, j // 16 * 16 + 16)))
+    m, n, k = search.best.operands.shape
+    plan = search.best.launch.plan
+    tile_m, tile_n = (plan.tile_m, plan.tile_n) if plan is not None else (16, 32)
+    for rows in ([i], range(m - tile_m - 1, m), range(tile_m + 1)):
+        if m > len(rows) and rows[0] >= 0 and search.take(search.best.operands.rows(torch.tensor(list(rows)))):
+            break
+    for columns in (range(j // 16 * 16, j // 16 * 16 + 16), range(n - tile_n - 16, n), range(tile_n + 16)):
+        if n > len(columns) and columns[0] >= 0 and search.take(search.best.operands.columns(torch.tensor(columns))):
+            break
     operands = search.best.operands
     used = (_words(operands.a) & 0x7FFF).ne(0).any(0) | _codes(operands).ne(0).any(0)
     last = int(used.nonzero().max()) if used.any() else 0

@@ -1,0 +1,115 @@
+"""From a failing call to class, stage and rule, by outputs alone; and what is said where nothing is known."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from simulated import dense, failing, follows, right
+
+from mxassay.optimized import Plan
+from mxassay.properties.catalogue import CATALOGUE
+from mxassay.properties.faults import CLASSES, STAGES
+from mxassay.triage.diagnose import diagnose
+from mxassay.triage.diagnosis import Blame, Checkpoint, XRay
+from mxassay.triage.prior import PRIORS, likely
+from mxassay.triage.rerun import fails
+from mxassay.triage.screen import nothing
+from mxassay.triage.suspects import SUSPECTS, exact
+
+SPLIT = Plan(tile_m=16, tile_n=32, tile_k=256, splits=2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "shape", "plan"),
+    [
+        ("weight-halves-over-the-step", (17, 48, 320), None),
+        ("scale-rows-interleaved", (17, 48, 320), None),
+        ("k-in-packed-bytes", (17, 48, 320), None),
+        ("span-in-packed-bytes", (5, 48, 576), SPLIT),
+        ("split-runs-to-the-end", (5, 48, 576), SPLIT),
+        ("first-partial-twice", (5, 48, 1088), SPLIT),
+        ("remap-without-splits", (41, 144, 576), SPLIT),
+        ("output-cut", (17, 48, 320), None),
+    ],
+)
+def test_the_rule_is_named(rule, shape, plan):
+    run = follows(rule)
+    failure = failing(run, dense(*shape), plan or Plan(tile_m=16, tile_n=32, tile_k=256))
+    assert fails(failure)
+    found = diagnose(failure, run, seconds=60)
+    suspect = SUSPECTS[rule]
+    assert (found.class_, found.stage) == (suspect.class_, suspect.stage)
+    assert found.explanations[0].exact
+    assert fails(found.shrunk)
+    assert set(found.seconds) == {"shrink", "suspects"}
+
+
+def test_experiments_tell_apart_what_one_call_cannot():
+    """A ragged last step left out, or every step but the first: one and the same where there are two steps."""
+    run = follows("ragged-step-dropped")
+    found = diagnose(failing(run, dense(17, 48, 320)), run, seconds=60)
+    assert (found.class_, found.stage) == ("k-tail", "k-loop")
+    assert any(note.startswith("with ") and "a-step-too-few" in note for note in found.notes)
+
+
+def test_none_is_said_plainly():
+    def run(failure):
+        out = right(failure)
+        out[0, 0] += 4096
+        return out
+
+    found = diagnose(failing(run), run, seconds=60)
+    assert not exact(found.explanations)
+    assert any(f"none of {len(SUSPECTS)} wrong rules" in note for note in found.notes)
+    assert (found.class_, found.stage) == (None, None)
+
+
+def test_the_first_divergence_names_the_stage_where_no_rule_does():
+    def run(failure):
+        out = right(failure)
+        out[0, 0] += 4096
+        return out
+
+    ok = Checkpoint("activations", "as loaded", 8, 0)
+    torn = Checkpoint("accumulate", "sums", 8, 1)
+    found = diagnose(failing(run), run, xray=lambda case: XRay((ok, torn)), blame=lambda case: Blame("source", "why"))
+    assert found.stage == "accumulate"
+    assert found.xray.first_divergence is torn
+    assert found.blame.culprit == "source"
+
+
+def test_an_x_ray_that_breaks_is_a_note():
+    run = follows("output-cut")
+
+    def broken(case):
+        raise ValueError("no card")
+
+    found = diagnose(failing(run), run, xray=broken)
+    assert found.xray is None
+    assert "no x-ray: ValueError: no card" in found.notes
+    assert found.stage == "store"
+
+
+def test_a_failure_in_words_falls_back_on_its_property():
+    failure = nothing(failing(right).subject, "xcd-remap", "each of 13 tiles must come once")
+    found = diagnose(failure, right)
+    assert (found.class_, found.stage) == ("tile-map", "tile-map")
+    assert found.shrunk is failure
+    assert any("xcd-remap" in note for note in found.notes)
+
+
+def test_words_that_hide_a_wrong_product_are_looked_behind():
+    run = follows("output-cut")
+    failure = replace(failing(run), out=None, error="a second call gave something else")
+    found = diagnose(failure, run, seconds=60)
+    assert (found.class_, found.stage) == ("precision", "store")
+    assert found.failure.out is not None
+
+
+def test_every_prior_is_of_a_property_a_class_and_a_stage():
+    assert set(PRIORS) <= set(CATALOGUE)
+    for class_, stage in PRIORS.values():
+        assert class_ in CLASSES
+        assert stage in STAGES
+    assert likely(failing(right)).class_ is None
+    assert torch.equal(right(failing(right)), dense().expectation.exact)
