@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mxassay.errors import ContractError
 
 NEEDS = {
-    "own": "our own kernel, whose stages, plans and entry points it is about: leave out --mx-kernel",
+    "own": "our own kernel, whose stages, plans and entry points it is about: name no kernel",
     "same-process": "a kernel that runs in this process, where it can be watched, not in a worker of its own",
     "quantizes": "a kernel that quantizes activations itself, which a prebuilt one does not",
     "WEIGHT_PRESHUFFLE": "a kernel that takes weights in WEIGHT_PRESHUFFLE; this one says that it takes another order",

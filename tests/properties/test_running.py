@@ -85,7 +85,7 @@ def test_what_does_not_apply_is_skipped_with_the_reason(wrong_kernel):
     assert len(skipped) > 20
     assert {record["verdict"] for record in skipped} == {"UNSUPPORTED"}
     assert {record["message"] for record in skipped} == {
-        "needs our own kernel, whose stages, plans and entry points it is about: leave out --mx-kernel"
+        "needs our own kernel, whose stages, plans and entry points it is about: name no kernel"
     }
 
 
