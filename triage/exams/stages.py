@@ -121,13 +121,21 @@ def _quantized_wrongly(kernel: "KernelUnderTest", x: torch.Tensor, words: str) -
     if not torch.equal(found.scales.cpu(), right.scales):
         row, group = (int(i) for i in (found.scales.cpu() != right.scales).nonzero()[0])
         got, want = int(found.scales[row, group]), int(right.scales[row, group])
-        return Seen("scale-rule", "quantizer.scale", f"the scale of block ({row}, {group}) is {got}, not {want}")
+        class_ = _nature(x[row, 32 * group : 32 * group + 32]) or "scale-rule"
+        return Seen(class_, "quantizer.scale", f"the scale of block ({row}, {group}) is {got}, not {want}")
     if not torch.equal(found.packed.cpu(), right.packed):
         row, byte = (int(i) for i in (found.packed.cpu() != right.packed).nonzero()[0])
         got, want = int(found.packed[row, byte]), int(right.packed[row, byte])
+        class_ = _nature(x[row, byte // 16 * 32 : byte // 16 * 32 + 32]) or "element-rounding"
         words = f"byte ({row}, {byte}) is 0x{got:02X}, not 0x{want:02X}"
-        return Seen("element-rounding", "quantizer.element", f"quantized {words}")
+        return Seen(class_, "quantizer.element", f"quantized {words}")
     return None
+
+
+def _nature(block: torch.Tensor) -> str:
+    """The class of faults that only blocks such as this one show, or ""."""
+    amax = int((block.contiguous().view(torch.int16).int() & 0x7FFF).max())
+    return "nan-inf" if amax >= 0x7F80 else "zero-tiny" if amax < 0x100 else ""
 
 
 # Partials that tell rules of adding apart: ties, one bit more, NaN, Inf, tiny, beyond float16.
@@ -139,7 +147,9 @@ _VALUES = (
 
 def _parts(count: int, m: int, n: int) -> torch.Tensor:
     order = (torch.arange(count * m * n) * 7 + torch.arange(count * m * n) // 3) % len(_VALUES)
-    return torch.tensor(_VALUES, dtype=torch.float32)[order].reshape(count, m, n)
+    parts = torch.tensor(_VALUES, dtype=torch.float32)[order].reshape(count, m, n)
+    parts[0, 0, 1:3] = torch.tensor([0x7FFFFFFF, -1], dtype=torch.int32).view(torch.float32)  # NaN of all ones
+    return parts
 
 
 def _reduction(kernel: "KernelUnderTest") -> Seen | None:

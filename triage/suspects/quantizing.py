@@ -189,6 +189,10 @@ def _flush(words: Words) -> Words:
     return torch.where((words & 0x7F80) == 0, 0, words)
 
 
+def _flush_but_sign(words: Words) -> Words:
+    return torch.where((words & 0x7F80) == 0, words & 0x8000, words)
+
+
 def _next_scale(step: int) -> Callable[[Words, torch.Tensor, Dialect], torch.Tensor]:
     """Codes over the scale of a neighbouring block."""
 
@@ -313,6 +317,12 @@ QUANTIZING: tuple[Suspect, ...] = (
     _code("nan-becomes-4", "NaN becomes 4, not 6", _special_code(_NAN + 1, 0x7FFF, 6), "nan-inf"),
     _code("subnormal-elements-doubled", "subnormal elements count twice", _subnormals_up, "zero-tiny"),
     _code("subnormal-elements-flushed", "subnormal elements become 0", _element(_flush), "zero-tiny"),
+    _code(
+        "subnormal-elements-zeroed",
+        "subnormal elements become 0 of their sign",
+        _element(_flush_but_sign),
+        "zero-tiny",
+    ),
     _code("repeats-third-of-four", "every fourth byte of two codes repeats the third", _lane_neighbour,
           "compiler-hazard"),
     _code("over-next-scale", "elements are divided by the scale of the next block", _next_scale(-1), "scale-order"),

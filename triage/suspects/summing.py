@@ -99,6 +99,12 @@ def _bits(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return store
 
 
+def _nan_wraps(x: Tensor) -> Tensor:
+    """Rounded to nearest even on bits alone: the payload of a NaN carries into the sign."""
+    high = _nearest(x.view(torch.int32).long() & 0xFFFFFFFF) & 0xFFFF
+    return torch.where(high >= 0x8000, high - 0x10000, high).to(torch.int16).view(torch.bfloat16)
+
+
 def _nearest(bits: Tensor) -> Tensor:
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
@@ -242,6 +248,7 @@ SUMMING: tuple[Suspect, ...] = (
     _store("output-saturates-but-nan", "outputs beyond the range become the largest number",
            _stores(lambda x: torch.where(x.isnan(), x, x.clamp(-_LARGEST, _LARGEST))), "nan-inf"),
     _store("nan-stored-as-zero", "a NaN is stored as zero", _stores(_nan_to(0.0)), "nan-inf"),
+    _store("nan-wraps", "a NaN of large payload carries into its sign and is stored as zero", _nan_wraps, "nan-inf"),
     _store("inf-stored-as-zero", "Inf is stored as zero",
            _stores(lambda x: torch.where(x.isinf(), torch.zeros_like(x), x)), "nan-inf"),
     _store("sign-dropped", "outputs lose their sign", lambda x: round_to_bfloat16(x.double().abs())),
