@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from mxassay.properties.checks import shown
 from mxassay.properties.operands import Operands
 from mxassay.reference import Expectation
 from mxassay.triage.versions.cases import NOT_FINITE, Case, dialects_by_likeness, edge_of
@@ -234,6 +233,10 @@ def _differing(base: Run, candidate: Run, expected: Expectation) -> torch.Tensor
     return _bits_differ(outs[0], outs[1])
 
 
+def _shown(value: torch.Tensor) -> str:
+    return f"{float(value):g} (0x{int(value.reshape(1).view(torch.int16)) & 0xFFFF:04X})"
+
+
 def _first(telling: torch.Tensor, base: Run, candidate: Run, expected: Expectation) -> str:
     if base.out is None or candidate.out is None or _unlike(base.out, expected.exact):
         return ""
@@ -242,8 +245,8 @@ def _first(telling: torch.Tensor, base: Run, candidate: Run, expected: Expectati
     i, j = (int(x) for x in telling.nonzero()[0])
     certified = bool(expected.certified[i, j])
     must = (
-        shown(expected.exact[i, j])
+        _shown(expected.exact[i, j])
         if certified
-        else f"within {shown(expected.lower[i, j])} and {shown(expected.upper[i, j])}"
+        else f"within {_shown(expected.lower[i, j])} and {_shown(expected.upper[i, j])}"
     )
-    return f"out[{i}, {j}]: {shown(base.out[i, j])} became {shown(candidate.out[i, j])}, must be {must}"
+    return f"out[{i}, {j}]: {_shown(base.out[i, j])} became {_shown(candidate.out[i, j])}, must be {must}"
