@@ -12,7 +12,8 @@ from mxassay.triage.diagnosis import Checkpoint, XRay
 from mxassay.triage.failure import Failure
 from mxassay.triage.rerun import Run
 from mxassay.triage.xray.activations import watch_activations, watch_loads, watch_places
-from mxassay.triage.xray.conversions import watch_conversions
+from mxassay.triage.xray.conversions import watch_conversions, watch_waits
+from mxassay.triage.xray.faulting import watch_faults
 from mxassay.triage.xray.loop import watch_loop
 from mxassay.triage.xray.reduction import watch_reduction
 from mxassay.triage.xray.session import Session, session_of
@@ -25,10 +26,12 @@ __all__ = ["WATCHERS", "xray"]
 
 Watcher = Callable[[Session], Iterator[Checkpoint]]
 WATCHERS: tuple[Watcher, ...] = (
+    watch_faults,
     watch_preparation,
     watch_loads,
     watch_places,
     watch_conversions,
+    watch_waits,
     watch_activations,
     watch_weights,
     watch_tiles,

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mxassay.gfx950.hazards import hazards_of
 from mxassay.reference import cvt_scalef32_pk_fp4_bf16
 from mxassay.triage.diagnosis import Checkpoint
 from mxassay.triage.xray.points import point
@@ -107,6 +108,29 @@ def _wrong_at_the_matrix(session: Session) -> bool:
     right = frame.expected(trace, "a")
     live = (right >= 0) & (trace.a.scale == right)
     return bool((live & (trace.a.scales != _scales(session)[np.maximum(right, 0)])).any())
+
+
+def watch_waits(session: Session) -> Iterator[Checkpoint]:
+    """Conversions whose result is read too soon. The emulated card gives the right value all the same: a real one may
+    not."""
+    record = session.product
+    if record is None or not record.conversions:
+        return
+    code = record.launch.code
+    early = [
+        hazard for hazard in hazards_of(code, record.launch.code_object) if hazard.producer.startswith("v_cvt_scalef32")
+    ]
+    what, count = "wait states behind the conversions", len({c.inst.pc for c in record.conversions})
+    if not early:
+        yield point("quantizer.element", what, count)
+        return
+    first = early[0]
+    inst = next(c.inst for c in record.conversions if c.inst.pc == first.producer_pc)
+    yield point(
+        "quantizer.element", what, count, len({hazard.producer_pc for hazard in early}), record=record, inst=inst,
+        index=(f"read by pc {first.pc - code.entry:#x}: {first.consumer}",), expected=f"{first.required} wait states",
+        found=str(first.found), place=first.register,
+    )  # fmt: skip
 
 
 Words = Callable[[_Found, tuple[int, int]], tuple[str, str]]
