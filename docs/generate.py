@@ -5,6 +5,7 @@ python docs/generate.py --check    # exit status 1 and names where a committed p
 """
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -12,7 +13,18 @@ DOCS = Path(__file__).resolve().parent
 if str(DOCS) not in sys.path:
     sys.path.insert(0, str(DOCS))
 
-from chapters import certificate, conversion, dialects, explorer, formats, layout, overview, scaled_mfma, sources  # noqa: E402
+from chapters import (  # noqa: E402
+    certificate,
+    conversion,
+    dialects,
+    explorer,
+    formats,
+    layout,
+    overview,
+    scaled_mfma,
+    sources,
+    witnesses,
+)
 
 from mxassay.layouts import LAYOUTS  # noqa: E402
 
@@ -29,6 +41,7 @@ def pages() -> dict[str, str]:
         "spec/scaled-mfma.md": scaled_mfma.page(),
         "spec/certificate.md": certificate.page(),
         "spec/sources.md": sources.page(),
+        "spec/witnesses.md": witnesses.page(),
         "properties.md": markdown(),
         "explorer/index.html": explorer.page(DOCS / "explorer" / "index.html"),
     }
@@ -47,7 +60,11 @@ def _holds(path: Path, text: str) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare with the committed pages instead of writing them")
-    if parser.parse_args().check:
+    parser.add_argument("--ask", action="store_true", help="first ask other people's libraries again, those installed")
+    chosen = parser.parse_args()
+    if chosen.ask:
+        witnesses.RECORD.write_text(json.dumps(witnesses.asked(), indent=1) + "\n", encoding="utf-8")
+    if chosen.check:
         stale = differing()
         for path in stale:
             print(f"docs/{path} must be what the code says, not older; run: python docs/generate.py", file=sys.stderr)
