@@ -99,9 +99,10 @@ def page() -> str:
     lines = [
         "# Second witnesses",
         "",
-        "Other people's quantizers, asked the same as our reference. On every normal bfloat16 as the largest of a block,",
-        "and for elements alone on every bfloat16 up to 7, they give our bits: the property",
-        "[second-witness](../properties.md) compares them where they are installed. Here are the edges, and the differences.",
+        "Other people's quantizers, asked the same as our reference. On every normal bfloat16 as the largest of a",
+        "block, and for elements alone on every bfloat16 up to 7, they give our bits: the property",
+        "[second-witness](../properties.md) compares them where they are installed. Here are the edges, and where they",
+        "differ.",
         "**Bold** differs from ours. A block is answered by its scale byte and the values of its first elements.",
         "",
         "Recorded: " + "; ".join(f"{name} {record[name]['version']}" for name in WITNESSES if name in record) + ".",
