@@ -20,13 +20,14 @@ def run(*words: str | Path, cwd: Path = ROOT) -> str:
 
 
 def expected_files() -> set[str]:
-    """Every Python file of every listed package, as the wheel names it."""
+    """Every Python file of every listed package and what it reads at run time, as the wheel names them."""
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     folders = setuptools["package-dir"]
     found = set()
     for package in setuptools["packages"]:
-        for file in (ROOT / folders[package]).glob("*.py"):
-            found.add(f"{package.replace('.', '/')}/{file.name}")
+        for file in (ROOT / folders[package]).iterdir():
+            if file.suffix in (".py", ".css", ".toml", ".json"):
+                found.add(f"{package.replace('.', '/')}/{file.name}")
     return found
 
 
@@ -50,7 +51,7 @@ def main() -> None:
         run(binaries / "python", "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", wheel, cwd=scratch)
         assert run(binaries / "mxassay", "--version", cwd=scratch).startswith("mxassay ")
         print(run(binaries / "mxassay", "layout", "weight_preshuffle", cwd=scratch))
-        print(run(binaries / "mxassay", "check", "--shapes", "5,48,320", cwd=scratch))
+        print(run(binaries / "mxassay", "check", "--shapes", "5,48,320", "--report", "run.html", cwd=scratch))
         fixtures = run(binaries / "python", "-m", "pytest", "--fixtures", "-q", cwd=scratch)
         assert "mx_device" in fixtures, "pytest must find the plugin through its entry point"
     print("wheel: built, complete, installed and used in a clean environment")
