@@ -80,45 +80,50 @@ def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
         if kernel.contract.admits((len(sharp_rows()), 16, 64)) and kernel.full_range:
             yield sharp(dialect), Launch(), plain
         return
-    small = kernel.slow
-    # Scale-rich ramps through wide, gathered and linear loads; K ragged, then whole steps in a last span cut short.
-    yield ramped((17, 48, 320), 0), Launch(plan(0)), neutral
-    if kernel.full_range:
-        yield sharp(dialect), Launch(plan(0)), neutral
-    else:
-        yield _narrow(sharp(dialect)), Launch(plan(0)), neutral
+    yield from _by_one_plan(kernel)
+    # Gathered scales, splits, linear weights; whole steps in a last span cut short; the 32x32 MFMA.
     for index, shape in ((2, (3, 48, 1088)), (1, (5, 48, 320)), (3, (9, 80, 704)), (7, (5, 48, 576))):
         yield ramped(shape, index), Launch(plan(index)), neutral
-    # Whole tiles of rows and columns: masks are left out where K is taken for whole, too.
-    yield ramped((16, 64, 384), 3), Launch(plan(0)), plain
     yield ramped((16, 64, 1280), 4), Launch(plan(2)), plain
-    yield ramped((17, 48, 320), 0), Launch(plan(0)), plain
-    for index, shape in ((2, (3, 48, 1280)), (8, (3, 48, 1088)), (4, (3, 48, 192))):
-        yield ramped(shape, index), Launch(plan(index)), plain
-    for entry in ("matmul(out=columns of a wider buffer)", "matmul_prepared", "matmul(workspace=), twice"):
-        yield ramped((5, 48, 320), 4), Launch(plan(0), entry), plain
-    yield ramped((5, 48, 576), 4), Launch(plan(2), "matmul(out=columns of a wider buffer)"), plain
-    yield ramped((5, 48, 576), 4), Launch(None, "custom_kernel"), plain
-    for view in ("columns of a wider buffer", "transposed", "every other element"):
-        yield ramped((5, 48, 320), 4), Launch(plan(0)), Placement(view=view)
+    yield ties(dialect), Launch(plan(2)), plain
     if kernel.full_range:
-        yield spoiled(dialect, (5, 48, 512), (255, 0, 254)), Launch(plan(0)), plain
         yield spoiled(dialect, (5, 48, 320), (255,)), Launch(plan(1)), plain
         yield spoiled(dialect, (5, 48, 576), (255,)), Launch(plan(2)), plain
-        for level, byte in ((110, 0), (110, 3), (95, 105), (252, 254), (150, 254)):
-            yield powers(dialect, level, byte), Launch(plan(0)), plain
-        yield powers(dialect, 127, 0, k=64), Launch(plan(0)), plain
-        yield powers(dialect, 252, 254, k=64), Launch(plan(0)), plain
-    yield ties(dialect), Launch(plan(0)), plain
-    yield ties(dialect), Launch(plan(2)), plain
-    yield precise(dialect, (17, 64, 1024)), Launch(plan(0)), plain
+    for index, shape in ((2, (3, 48, 1280)), (8, (3, 48, 1088)), (4, (3, 48, 192))):
+        yield ramped(shape, index), Launch(plan(index)), plain
+    yield ramped((5, 48, 576), 4), Launch(plan(2), "matmul(out=columns of a wider buffer)"), plain
+    yield ramped((5, 48, 576), 4), Launch(None, "custom_kernel"), plain
     yield precise(dialect, (17, 64, 1088)), Launch(plan(3)), plain
-    if not small:
+    if not kernel.slow:
         yield ramped((41, 272, 320), 1), Launch(replace(plan(3), splits=1)), plain
         yield ramped((70, 144, 320), 1), Launch(replace(plan(3), group_m=4, splits=2)), plain
         for index in (5, 6, 9):
             yield ramped((17, 80, 1088), index), Launch(plan(index)), plain
         yield ramped((33, 80, 576), 2), Launch(), plain
+
+
+def _by_one_plan(kernel: "KernelUnderTest") -> Iterator[Call]:
+    """All that one plan can show: few kernels to compile."""
+    dialect, one = kernel.kernel.dialect, Launch(plan(0))
+    plain, neutral = Placement(), Placement(padding=0x7F)
+    # Wide loads, K ragged; then the quantizer, and ties of the store.
+    yield ramped((17, 48, 320), 0), one, neutral
+    yield sharp(dialect) if kernel.full_range else _narrow(sharp(dialect)), one, neutral
+    yield ties(dialect), one, plain
+    yield ramped((17, 48, 320), 0), one, plain
+    if kernel.full_range:
+        yield spoiled(dialect, (5, 48, 512), (255, 0, 254)), one, plain
+        for level, byte in ((110, 0), (110, 3), (95, 105), (252, 254), (150, 254)):
+            yield powers(dialect, level, byte), one, plain
+        yield powers(dialect, 127, 0, k=64), one, plain
+        yield powers(dialect, 252, 254, k=64), one, plain
+    for entry in ("matmul(out=columns of a wider buffer)", "matmul_prepared", "matmul(workspace=), twice"):
+        yield ramped((5, 48, 320), 4), Launch(plan(0), entry), plain
+    for view in ("columns of a wider buffer", "transposed", "every other element"):
+        yield ramped((5, 48, 320), 4), one, Placement(view=view)
+    # Whole tiles of rows and columns: masks are left out where K is taken for whole, too.
+    yield ramped((16, 64, 384), 3), one, plain
+    yield precise(dialect, (17, 64, 1024)), one, plain
 
 
 def _narrow(operands: Operands) -> Operands:
