@@ -151,6 +151,13 @@ def _launch(
     preshuffled: bool,
 ) -> None:
     (m, k), n = a.shape, weights.shape[0]
+    if plan.direct and preshuffled and target.use_asm:
+        from mxassay.optimized import direct_gemm  # Gluon has no interpreter
+
+        if direct_gemm.fits(a, weights, scales, destination, plan, split):
+            with launching(target, a):
+                direct_gemm.launch_direct(a, weights, scales, destination, plan, split)
+            return
     with launching(target, a):
         fused_gemm_kernel[(workgroups,)](
             a,

@@ -68,6 +68,7 @@ def compiled(kernel):
 def main(folder):
     triton.runtime.driver.set_active(CompileOnlyDriver())
     from mxassay.optimized import LEADERBOARD, TEST_SHAPES, Plan, matmul, plan_for, quantize
+    from mxassay.optimized.direct_gemm import direct_gemm_kernel
     from mxassay.optimized.fused_gemm import fused_gemm_kernel
     from mxassay.optimized.quantizer import quantize_kernel
     from mxassay.optimized.reduce import reduce_kernel
@@ -82,19 +83,21 @@ def main(folder):
         written.append({"name": name, "kind": kind, "shape": shape, "plan": fields})
 
     cases = [(shape, plan_for(*shape)) for shape in (*LEADERBOARD, *TEST_SHAPES)]
-    cases += [(shape, dataclasses.replace(plan, linear=True)) for shape, plan in cases]
+    cases += [(shape, dataclasses.replace(plan, direct=False)) for shape, plan in cases]
+    cases += [(shape, dataclasses.replace(plan, linear=True)) for shape, plan in cases if not plan.direct]
     ruled = [(1, 16, 64), (1, 512, 16384), (7, 48, 320), (100, 4112, 576), (33, 4096, 4096), (1024, 8192, 8192)]
     cases += [(shape, plan_for(*shape)) for shape in ruled]
     cases.append(((5, 80, 448), Plan(tile_m=4, tile_n=16, tile_k=128, splits=3)))
     cases.append(((5, 80, 448), Plan(tile_m=4, tile_n=32, tile_k=64, matrix_instr_nonkdim=32)))
     for (m, n, k), plan in cases:
-        before = len(fused_gemm_kernel.device_caches[0][0])
+        kernel = direct_gemm_kernel if plan.direct else fused_gemm_kernel
+        before = len(kernel.device_caches[0][0])
         a = torch.empty(m, k, dtype=torch.bfloat16)
         b = torch.empty(n, k // 2, dtype=torch.uint8)
         scales = torch.empty(-(-n // 256) * 256, -(-k // 256) * 8, dtype=torch.uint8)
         matmul(a, b, scales, plan=plan)
-        if len(fused_gemm_kernel.device_caches[0][0]) > before:
-            keep("gemm", (m, n, k), plan, compiled(fused_gemm_kernel))
+        if len(kernel.device_caches[0][0]) > before:
+            keep("gemm", (m, n, k), plan, compiled(kernel))
     quantize(torch.empty(5, 320, dtype=torch.bfloat16))
     keep("quantize", (5, 320), None, compiled(quantize_kernel))
     keep("reduce", None, None, compiled(reduce_kernel))

@@ -63,16 +63,14 @@ def test_the_table_has_the_contest_shapes():
     assert len(set(LEADERBOARD)) == 6
     assert len(set(TEST_SHAPES)) == 4
     assert not set(LEADERBOARD) & set(TEST_SHAPES)
-    tiles = {
-        shape: (plan_for(*shape).tile_m, plan_for(*shape).tile_n, plan_for(*shape).tile_k) for shape in LEADERBOARD
-    }
-    assert tiles == {
-        (4, 2880, 512): (4, 64, 512),
-        (16, 2112, 7168): (8, 128, 512),
-        (32, 4096, 512): (8, 64, 256),
-        (32, 2880, 512): (8, 64, 256),
-        (64, 7168, 2048): (16, 128, 512),
-        (256, 3072, 1536): (16, 256, 512),
+    plans = {shape: plan_for(*shape).words for shape in LEADERBOARD}
+    assert plans == {
+        (4, 2880, 512): "16x128x512 direct=True",
+        (16, 2112, 7168): "16x256x512 splits=7 direct=True",
+        (32, 4096, 512): "16x128x512 direct=True",
+        (32, 2880, 512): "16x128x512 direct=True",
+        (64, 7168, 2048): "16x128x1024 direct=True",
+        (256, 3072, 1536): "16x256x512 group_m=8 direct=True",
     }
 
 
