@@ -114,7 +114,7 @@ def _difference(stage: str, before: list[str], after: list[str], name: str) -> s
     plain = [[_NUMBERED.sub(r"\1", line) for line in lines] for lines in (before, after)]
     if plain[0] == plain[1]:
         plain = [before, after]
-    found = difflib.unified_diff(*plain, f"{name} (fails)", f"{name} (passes)", lineterm="", n=2)
+    found = difflib.unified_diff(plain[0], plain[1], f"{name} (fails)", f"{name} (passes)", lineterm="", n=2)
     return "\n".join(line[:200] for line, _ in zip(found, range(40), strict=False))
 
 

@@ -38,8 +38,7 @@ def sums_of_outputs(session: Session) -> NDArray[np.int64]:
     assert trace is not None
     assert frame is not None
     counts = counted(trace, frame)
-    _, alike = np.unique(counts, axis=0, return_inverse=True)
-    alike = alike.reshape(-1)
+    alike: NDArray[np.int64] = np.unique(counts, axis=0, return_inverse=True)[1].reshape(-1)
     if stores is None or origins is None:
         at = np.full((int(alike.max()) + 1, m, n), UNSTORED, np.int64)
         for chain in np.flatnonzero(counts.any(axis=1)):
