@@ -1,5 +1,6 @@
 """A copy of mxassay that faults can be planted in, shaped like a checkout whether or not it comes from one."""
 
+import compileall
 import hashlib
 import importlib.util
 import shutil
@@ -45,7 +46,7 @@ class Tree:
     def planted(self, fault: Fault | None, root: Path) -> "Tree":
         """A copy at `root`, a new folder, with `fault` in it. Raises as `check_fits` does."""
         changed = None if fault is None else self.check_fits(fault)
-        shutil.copytree(self.root, root, ignore=_LEFT_OUT)
+        shutil.copytree(self.root, root, ignore=shutil.ignore_patterns(".hypothesis"))
         if fault is not None and changed is not None:
             (root / fault.file).write_text(changed, encoding="utf-8")
         return Tree(root)
@@ -69,6 +70,8 @@ def snapshot(root: Path) -> Tree:
     else:
         # mxassay/__init__.py takes the folder above src for a checkout when it finds this file.
         (root / "pyproject.toml").write_text("", encoding="utf-8")
+    # Copies keep the times of files, by which Python knows what it has compiled: only the faulty file is compiled anew.
+    compileall.compile_dir(root, quiet=2)
     return Tree(root)
 
 

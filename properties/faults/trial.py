@@ -36,23 +36,25 @@ _TAILS = "test_memory.py::test_tails_reach_nothing_beside_the_arguments"
 _FAR = "test_memory.py::test_rows_that_lie_far_apart,test_memory.py::test_stages_whose_rows_lie_far_apart"
 _BLOCKS = "test_blocks.py::test_any_block,test_blocks"
 _PRODUCT = "test_gemm.py::test_certified_outputs_are_exact"
-_SPLITS = "test_split_k.py::test_partials_are_exact_and_add_up,test_split_k.py::test_each_k_is_counted_once"
+_PLANS = "test_results.py::test_partials_of_two_calls_lie_apart,test_split_k.py::test_each_k_is_counted_once"
+_SPLITS = f"{_PLANS},test_split_k.py::test_partials_are_exact_and_add_up"
 _FIRST = {
-    "activations": f"{_BLOCKS},{_TAILS},{_FAR},test_padding.py::test_strides_change_no_bit",
+    "activations": "test_blocks.py::test_any_block,test_padding.py::test_strides_change_no_bit,"
+    f"{_TAILS},{_FAR},test_blocks",
     "quantizer.scale": _BLOCKS,
     "quantizer.element": f"test_blocks.py::test_any_block,test_machine_code,{_BLOCKS},test_fused_quantizer",
     "pack": _BLOCKS,
-    "weights.layout": f"test_layouts.py::test_the_weights_that_the_kernel_reads,{_TAILS},{_SPLITS},{_PRODUCT}",
-    "scales.layout": "test_layouts.py::test_the_scales_that_the_kernel_reads,test_special_values,"
+    "weights.layout": f"{_PLANS},{_TAILS},test_layouts.py::test_the_weights_that_the_kernel_reads,{_PRODUCT}",
+    "scales.layout": f"{_PLANS},test_special_values,test_layouts.py::test_the_scales_that_the_kernel_reads,"
     f"test_gemm.py::test_every_scale_byte,test_padding.py::test_padding_bytes_change_no_bit,{_SPLITS},{_PRODUCT}",
     "k-loop": f"{_SPLITS},{_TAILS},{_PRODUCT}",
     "accumulate": f"{_PRODUCT},test_gemm",
-    "store": f"test_split_k.py::test_the_reduce_kernel,{_PRODUCT},{_BLOCKS},test_special_values,{_SPLITS},{_FAR}",
+    "store": f"test_split_k.py::test_the_reduce_kernel,{_PLANS},{_BLOCKS},{_PRODUCT},test_special_values,{_FAR}",
     "split-k": f"test_split_k.py::test_every_k_lies_in_one_split,{_SPLITS},{_TAILS}",
     "reduce": f"test_split_k.py::test_the_reduce_kernel,{_SPLITS},{_FAR},test_padding,{_PRODUCT}",
     "plan": f"test_contracts.py::test_every_shape_has_its_plan,{_SPLITS}",
-    "launch": f"{_PRODUCT},{_BLOCKS}",
-    "tile-map": "test_tile_map",
+    "launch": f"{_PLANS},{_BLOCKS},{_PRODUCT}",
+    "tile-map": f"test_tile_map,{_PLANS}",
     "workspace": "test_results,test_state",
     "prepare": "test_results",
     "contract": "test_contracts,test_padding",

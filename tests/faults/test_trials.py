@@ -62,6 +62,7 @@ def test_each_fault_gets_its_verdict(small, tmp_path):
     weights, scales, nothing, _, no_import = (one.suite for one in done.trials)
     assert (weights.by, weights.how) == ("test_tiny.py::test_first_rows", "failure")
     assert (scales.by, scales.how) == ("layout-formula", "failure")
+    assert (weights.test, weights.profile) == ("test_tiny.py::test_first_rows", "quick")
     assert 1 <= weights.examples < 25
     assert "assert" in weights.message
     assert nothing == Death(None, seconds=nothing.seconds)
@@ -70,8 +71,16 @@ def test_each_fault_gets_its_verdict(small, tmp_path):
         "faults": 4,
         "equivalent": 1,
         "refuted": [],
-        "killed": {"suite": 3, "with_tests": 3, "usual_test": 0, "ratio_gate": 0, "cosine_gate": 4},
-        "share": {"suite": 0.75, "with_tests": 0.75, "usual_test": 0.0, "ratio_gate": 0.0, "cosine_gate": 1.0},
+        "of": {"suite": 1, "judges": 3, "with_tests": 4, "usual_test": 4, "ratio_gate": 4, "cosine_gate": 4},
+        "killed": {"suite": 0, "judges": 3, "with_tests": 3, "usual_test": 0, "ratio_gate": 0, "cosine_gate": 4},
+        "share": {
+            "suite": 0.0,
+            "judges": 1.0,
+            "with_tests": 0.75,
+            "usual_test": 0.0,
+            "ratio_gate": 0.0,
+            "cosine_gate": 1.0,
+        },
     }
     assert None in told
     assert {fault.id for fault in faults} <= set(told)
@@ -167,7 +176,7 @@ def test_the_command_runs_somebody_else_s_faults_and_prints_one_document(small, 
     assert scales["seconds"] > 0
     assert [scales[gate] for gate in ("usual_test", "ratio_gate", "cosine_gate")] == ["survived", "survived", "killed"]
     assert (nothing["verdict"], nothing["killed_by"]) == ("survived", None)
-    assert document["score"]["share"]["suite"] == 0.5
+    assert document["score"]["share"]["with_tests"] == 0.5
     assert cli.main([*words, "--only", "low-bits"]) == 0
     printed = capsys.readouterr().out
     assert "low-bits" in printed

@@ -163,13 +163,14 @@ def print_matrix(console: Console, campaign: "Campaign", seconds: float, verdict
     console.print(
         f"\n{score['faults']} faults that change something, {score['equivalent']} proved equivalent", highlight=False
     )
-    for name, words in {
-        "suite": f"the suite, {campaign.profile}",
-        "with_tests": "with the machinery's own tests",
-    }.items():
+    shown = {
+        "suite": f"the suite, {campaign.profile}, in what it judges",
+        "judges": "the suite or its own tests, in the judges",
+        "with_tests": "both",
+        **_GATES,
+    }
+    for name, words in shown.items():
         console.print(_share(words, score, name), highlight=False)
-    for gate, words in _GATES.items():
-        console.print(_share(words, score, gate), highlight=False)
     for name in score["refuted"]:
         console.print(f"[bold red]{name} was killed in spite of its proof[/]")
     counts = Counter(trial.verdict for trial in campaign.trials)
@@ -185,4 +186,5 @@ def _gate(word: str) -> str:
 
 def _share(words: str, score: dict[str, Any], name: str) -> str:
     share = score["share"][name]
-    return f"  {words:32}{score['killed'][name]:>5}" + (f"  {100 * share:5.1f} %" if share is not None else "")
+    counts = f"{score['killed'][name]:>5} of {score['of'][name]:<4}"
+    return f"  {words:44}{counts}" + (f"  {100 * share:5.1f} %" if share is not None else "")
