@@ -1,5 +1,6 @@
 """The page as a file: its chapters and their order, what it escapes, what it may ask for."""
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -7,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
+from mxassay.triage.casefile import from_json
 from mxassay.triage.report import html
 from mxassay.triage.report.contents import verdict_words
 from mxassay.triaging import replay_of
@@ -193,3 +195,13 @@ def test_what_a_stage_does_by_itself_is_the_finding(diagnoses):
     )
     judged = replace(found, stage="reference", statement="two thirds are rounded up")
     assert verdict_words(judged)[0] == "Not the kernel is wrong but what judges it: two thirds are rounded up."
+
+
+def test_the_case_file_can_be_copied_from_the_page(diagnoses):
+    whole = diagnoses["scale"]
+    page = Elements(html(whole, replay=replay_of(whole.shrunk)))
+    texts = [text for text in page.text if text.startswith("{")]
+    copied = from_json(json.loads(texts[0]))
+    assert torch.equal(copied.out.view(torch.int16), whole.shrunk.out.view(torch.int16))
+    assert torch.equal(copied.operands.scales, whole.shrunk.operands.scales)
+    assert copied.launch.plan == whole.shrunk.launch.plan
