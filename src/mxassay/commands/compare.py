@@ -242,7 +242,10 @@ def _cases(found: "Compared") -> Table:
 
 def _print_figures(console: Console, found: "Compared") -> None:
     if not found.counted:
-        console.print("\nno instruction figures: nothing was counted on this device", highlight=False)
+        console.print(
+            "\nno instruction figures: they are counted on the emulated card, where a kernel runs in our own process",
+            highlight=False,
+        )
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("M,N,K", "kernel", "figure", "before", "now", ""):

@@ -15,6 +15,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+_threads: list[int] = []  # how many torch wanted before it was held to one
+
 
 def main() -> None:
     """Answer requests until standard input ends. An answer is {"ended": how the fork ended}: "" where it did well."""
@@ -31,6 +33,7 @@ def _warm() -> None:
     """Load what every version needs; single-threaded, since a fork of threads hangs."""
     import torch
 
+    _threads.append(torch.get_num_threads())
     torch.set_num_threads(1)
     import triton  # noqa: F401
 
@@ -98,6 +101,9 @@ def _child(request: dict[str, Any]) -> None:
     os.dup2(log, 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     sys.dont_write_bytecode = True
+    import torch
+
+    torch.set_num_threads(_threads[0])
     from mxassay.devices import device
     from mxassay.errors import MxassayError
 

@@ -139,7 +139,8 @@ class Examiner:
         if self._process is None:
             home = str(Path(mxassay.__file__).parents[1])
             path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-            environment = {**os.environ, "PYTHONPATH": path}
+            # One thread, since it forks; a matrix library would start others as soon as it is loaded.
+            environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}
             if self.setting.device.name == "interpreter":
                 environment["TRITON_INTERPRET"] = "1"
             self._process = subprocess.Popen(
