@@ -117,7 +117,7 @@ def illegal_elsewhere(device: str) -> dict[str, tuple[str, Callable[[], object]]
         "matmul_prepared: a larger K": ("a.shape[1] (K)", lambda: matmul_prepared(torch.cat((a, a), 1), weights)),
         "matmul_prepared: a float16": ("a.dtype", lambda: matmul_prepared(a.half(), weights)),
         "matmul_prepared: a of 288 columns": ("a.shape[1] (K)", lambda: matmul_prepared(a[:, :288], weights)),
-        "matmul_prepared: weights a tensor": ("weights must be PreparedWeights", lambda: matmul_prepared(a, b)),  # type: ignore[arg-type]
+        "matmul_prepared: weights a tensor": ("weights must be PreparedWeights", lambda: matmul_prepared(a, b)),
         "matmul_prepared: out inside a": ("share memory", lambda: matmul_prepared(a, weights, out=a[:, :48])),
         "prepare: scales not padded": ("b_scales_shuffled.shape", lambda: prepare(b, scales[:48])),
         "prepare: weights a view": ("must be contiguous", lambda: prepare(torch.cat((b, b), 1)[:, :160], scales)),
@@ -171,7 +171,7 @@ def test_illegal_plans_are_refused(mx_kernel: KernelUnderTest, tile_m: int) -> N
 
     legal_fields: dict[str, Any] = {"tile_m": tile_m, "tile_n": 64, "tile_k": 256}
     Plan(**legal_fields)
-    wrong = [(name, {name: value}) for name, value in WRONG_FIELDS]
+    wrong: list[tuple[str, dict[str, Any]]] = [(name, {name: value}) for name, value in WRONG_FIELDS]
     for name, fields in (*wrong, *_TOGETHER):
         assert_refused(lambda: Plan(**legal_fields | fields), ContractError, f"Plan.{name}", case=f"{fields}")  # noqa: B023
 

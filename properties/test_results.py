@@ -107,11 +107,12 @@ def test_torch_learns_of_writes(mx_kernel: KernelUnderTest, splits: int) -> None
     operands, device = ramped((3, 16, 576), 0), mx_kernel.tensors_on
     chosen, a, weights = replace(plan(1), splits=splits), operands.a.to(device), operands.stored(device)
     out = torch.zeros(3, 16, dtype=torch.bfloat16, device=device)
-    for name, call in {
+    writing: dict[str, Callable[[], torch.Tensor]] = {
         "matmul": lambda: matmul(a, *weights, plan=chosen, out=out),
         "matmul_prepared": lambda: matmul_prepared(a, prepare(*weights), plan=chosen, out=out),
         "reduce_partials": lambda: reduce_partials(torch.zeros(splits, 3, 16, device=device), out=out),
-    }.items():
+    }
+    for name, call in writing.items():
         before = out._version
         call()
         if out._version == before:

@@ -187,7 +187,7 @@ def try_fault(
     if gates is None:
         gates = run_usual(tree(), fault.device, setting, limit[setting.profile])
         cache.keep("gates", fault, gates, device=fault.device)
-    return Trial(fault, Death(**suite), tests and Death(**tests), gates["passed"], gates["message"])
+    return Trial(fault, Death(**suite), Death(**tests) if tests else None, gates["passed"], gates["message"])
 
 
 def _suite(
