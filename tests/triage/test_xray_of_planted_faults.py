@@ -18,6 +18,8 @@ FAULTS = (
     "accumulator-in-bfloat16",
     "all-splits-into-the-first-slot",
     "last-partial-not-read",
+    "uneven-splits-taken-for-even",
+    "linear-plan-reads-preshuffled",
     "remap-forgets-the-remainder",
     "last-column-of-tiles-not-launched",
 )

@@ -37,6 +37,8 @@ CASES = {
     "last-partial-not-read": ((5, 48, 512), {"tile_m": 8, "tile_n": 64, "tile_k": 256, "splits": 2}),
     "all-splits-into-the-first-slot": ((5, 48, 512), {"tile_m": 8, "tile_n": 64, "tile_k": 256, "splits": 2}),
     "remap-forgets-the-remainder": ((5, 48, 512), {"tile_m": 8, "tile_n": 64, "tile_k": 256, "splits": 2}),
+    "uneven-splits-taken-for-even": ((16, 64, 768), {"tile_m": 16, "tile_n": 64, "tile_k": 256, "splits": 2}),
+    "linear-plan-reads-preshuffled": ((16, 64, 512), {"tile_m": 16, "tile_n": 64, "tile_k": 256, "linear": True}),
     "last-column-of-tiles-not-launched": ((5, 80, 256), {"tile_m": 8, "tile_n": 64, "tile_k": 256}),
 }
 

@@ -41,9 +41,9 @@ def sums_of_outputs(session: Session) -> NDArray[np.int64]:
     alike: NDArray[np.int64] = np.unique(counts, axis=0, return_inverse=True)[1].reshape(-1)
     if stores is None or origins is None:
         at = np.full((int(alike.max()) + 1, m, n), UNSTORED, np.int64)
-        for chain in np.flatnonzero(counts.any(axis=1)):
-            rows, columns = (line[line >= 0] for line in (frame.rows[chain], frame.columns[chain]))
-            at[alike[chain]][np.ix_(rows, columns)] = chain
+        for each in np.flatnonzero(counts.any(axis=1)).tolist():
+            rows, columns = (line[line >= 0] for line in (frame.rows[each], frame.columns[each]))
+            at[alike[each]][np.ix_(rows, columns)] = each
         return at
     good = stores.inside & (stores.slot < stores.slots)
     chain = origins.chain[good]
