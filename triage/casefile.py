@@ -136,8 +136,7 @@ def load(path: str | Path) -> Failure:
 
 def _written(tensor: torch.Tensor) -> dict[str, Any]:
     raw = _raw(tensor)
-    values, counts = raw.unique(return_counts=True)
-    fill = int(values[counts.argmax()]) if len(values) else 0
+    fill = int(raw.flatten().mode().values) if raw.numel() else 0
     others = (raw != fill).nonzero()
     floats = tensor.dtype == torch.bfloat16
     if len(others) > _MOST_LISTED:

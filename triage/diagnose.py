@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 XRays = Callable[[Failure], XRay]
 Blames = Callable[[Failure], Blame]
 
-_JUDGE = "judge:"
 _Answer = TypeVar("_Answer")
 
 
@@ -103,9 +102,9 @@ def diagnose(
 
 
 def _judged(found: _Findings, kernel: "KernelUnderTest") -> bool:
-    """Whether a judge gives a wrong answer. The card is asked only where the failing property is about it."""
+    """Whether a judge gives a wrong answer; the emulated card is one where it runs the kernel."""
     with found.timed("judges"):
-        every = JUDGES if found.failure.property.startswith(_JUDGE) else JUDGES[:-1]
+        every = JUDGES if kernel.device == "emulated" else [exam for exam in JUDGES if exam.id != "card"]
         for exam, seen in look(every, kernel, found.notes.append):
             found.seen = seen
             found.notes.append(f"the judge is wrong, not the kernel ({exam.id}): {seen.statement}")
@@ -142,7 +141,8 @@ def _suspects(found: _Findings, run: Run, until: float) -> tuple[tuple[Explanati
 def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation], until: float) -> None:
     """Look at stages by themselves until one is wrong. Where suspects are left, only a stage of theirs settles it."""
     theirs = {(one.class_, one.stage) for one in left}
-    exams = exams_for(found.failure.property, found.failure.out is not None)
+    stray = "written, though nobody may" in found.failure.error
+    exams = exams_for("surroundings" if stray else found.failure.property, found.failure.out is not None)
     for exam, seen in look(exams, kernel, found.notes.append):
         if not theirs or (seen.class_, seen.stage) in theirs:
             found.seen = seen

@@ -117,6 +117,7 @@ def _by_one_plan(kernel: "KernelUnderTest") -> Iterator[Call]:
             yield powers(dialect, level, byte), one, plain
         yield powers(dialect, 127, 0, k=64), one, plain
         yield powers(dialect, 252, 254, k=64), one, plain
+    yield ramped((16, 32, 256), 5), Launch(plan(7)), plain
     for entry in ("matmul(out=columns of a wider buffer)", "matmul_prepared", "matmul(workspace=), twice"):
         yield ramped((5, 48, 320), 4), Launch(plan(0), entry), plain
     for view in ("columns of a wider buffer", "transposed", "every other element"):

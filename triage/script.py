@@ -137,8 +137,7 @@ def _tensor(tensor: torch.Tensor) -> str:
     floats = tensor.dtype == torch.bfloat16
     dtype = "torch.bfloat16" if floats else "torch.uint8"
     raw = tensor.contiguous().view(torch.int16).int() & 0xFFFF if floats else tensor.int()
-    values, counts = raw.unique(return_counts=True)
-    fill = int(values[counts.argmax()])
+    fill = int(raw.flatten().mode().values)
     others = (raw != fill).nonzero()
     if len(others) > _MOST_LISTED:
         import base64

@@ -217,7 +217,7 @@ def _fewer_elements(search: _Search) -> None:
 def _ranges(operands: Operands, unit: int) -> list[torch.Tensor]:
     """The places along K, `unit` together, at which A or W is not zero."""
     used = (_words(operands.a) & 0x7FFF).ne(0).any(0) | _codes(operands).ne(0).any(0)
-    return [part for part in torch.arange(len(used)).split(unit) if used[part].any()]
+    return [part for part in torch.arange(len(used)).view(-1, unit) if used[part].any()]
 
 
 def _keep_depths(search: _Search, kept: list[torch.Tensor]) -> bool:
@@ -247,7 +247,7 @@ def _groups(values: torch.Tensor, unit: int) -> Iterator[torch.Tensor]:
         yield from places.unsqueeze(1)
         return
     keys = places[:, 0] * values.shape[1] + places[:, 1] // unit
-    for key in keys.unique():
+    for key in sorted(set(keys.tolist())):
         yield places[keys == key]
 
 

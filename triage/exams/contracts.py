@@ -137,7 +137,7 @@ def _negated(kernel: "KernelUnderTest") -> Seen | None:
     from mxassay.optimized import Plan, matmul, quantize
 
     device = kernel.tensors_on
-    a = torch._neg_view(torch.ones(3, 320, dtype=torch.bfloat16, device=device))  # type: ignore[attr-defined]
+    a = torch._neg_view(torch.ones(3, 320, dtype=torch.bfloat16, device=device))
     weights = torch.full((16, 160), 0x22, dtype=torch.uint8, device=device)
     scales = torch.full((256, 16), 127, dtype=torch.uint8, device=device)
     plan, plain = Plan(tile_m=16, tile_n=32, tile_k=256), a.resolve_neg().clone()

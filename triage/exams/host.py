@@ -158,12 +158,17 @@ def _kept(kernel: "KernelUnderTest") -> Seen | None:
             return None
         return Seen("cache-key", "workspace", f"a workspace gives stale weights: {when}")
 
-    for when, change in (
+    def cleared() -> None:
+        workspace.clear()
+        weights.bitwise_xor_(3)
+
+    changes: tuple[tuple[str, Callable[[], object]], ...] = (
         ("the same tensors", lambda: None),
         ("codes changed in place", lambda: weights.bitwise_xor_(1)),
         ("scales changed in place", lambda: scales.bitwise_xor_(1)),
-        ("after clear()", lambda: (workspace.clear(), weights.bitwise_xor_(3))),
-    ):
+        ("after clear()", cleared),
+    )
+    for when, change in changes:
         change()
         seen = stale(when)
         if seen:

@@ -163,7 +163,7 @@ def _reduction(kernel: "KernelUnderTest") -> Seen | None:
     found = reduce_partials(whole.to(device)[1:4]).cpu()
     right = _summed(RIGHT, parts)
     if not _same(found, right):
-        for suspect in SUSPECTS.values():
+        for suspect in sorted(SUSPECTS.values(), key=lambda one: one.stage != "reduce"):
             pipeline = suspect.pipeline
             if (pipeline.reduce or pipeline.store) and _same(found, _summed(pipeline, parts)):
                 return Seen(suspect.class_, suspect.stage, suspect.statement, suspect.id)

@@ -39,7 +39,8 @@ def activations(
     k = loop.position.view(1, -1, 1) + torch.arange(32)
     pitch = row_stride(scene) if row_stride else a.stride(0)
     step = column_stride(scene) if column_stride else a.stride(1)
-    words = read(scene.activation_words, a.storage_offset() + row * pitch + k * step, beside=0xFFFF)
+    address: torch.Tensor = int(a.storage_offset()) + row * pitch + k * step
+    words = read(scene.activation_words, address, beside=0xFFFF)
     limit = end(scene)
     return words if limit is None else torch.where(k < limit, words, 0)
 
@@ -96,9 +97,9 @@ def weight_scales(
     *,
     end: Callable[[Scene], int | None] = k_end,
     instead: int = NEUTRAL,
-    wide: "Wide | None" = None,
-    gather: "Gather | None" = None,
-    linear: "Linear | None" = None,
+    wide: "Address | None" = None,
+    gather: "Address | None" = None,
+    linear: "Address | None" = None,
     stride: Callable[[Scene], int] | None = None,
     meaning: Callable[[torch.Tensor], torch.Tensor] | None = None,
     preshuffled: bool | None = None,
@@ -134,7 +135,6 @@ def weight_scales(
 Address = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, int, int], torch.Tensor]
 """(column in the tile, the tile's first column, k where the split starts, step, block of the step, stored columns of
 the table, tile depth) to an address in the table."""
-Wide = Gather = Linear = Address
 
 
 def wide_address(

@@ -122,7 +122,7 @@ def _digits(exchange: str) -> Callable[[Tensor, Tensor], Tensor]:
     return place
 
 
-def _order(id_: str, statement: str, exchange: str) -> tuple[Suspect, Suspect]:
+def _order(id_: str, statement: str, exchange: str) -> tuple[Suspect, ...]:
     """One wrong order, in the wide loads and in the gathers: each may be wrong alone."""
     digits = _digits(exchange)
     return (
@@ -165,7 +165,11 @@ def _half_left(loads: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _unmasked(**parts: bool) -> dict[str, Callable[..., Tensor]]:
-    loads = {"activations": at.activations, "weights": at.weights, "weight_scales": at.weight_scales}
+    loads: dict[str, Callable[..., Tensor]] = {
+        "activations": at.activations,
+        "weights": at.weights,
+        "weight_scales": at.weight_scales,
+    }
     return {name: partial(loads[name], end=lambda scene: None) for name, on in parts.items() if on}
 
 

@@ -155,10 +155,9 @@ def sides(pipeline: Pipeline, scene: Scene) -> tuple[Sides, Loop]:
     way = (pipeline.cut, pipeline.loop)
     loop = scene.once(way, lambda: pipeline.loop(scene, pipeline.cut(k, geometry.tile_k, geometry.splits)))
     dialect = DIALECTS[scene.operands.dialect]
-    a = (*way, pipeline.activations)
-    words = scene.once(a, lambda: pipeline.activations(scene, loop))
-    a = (*a, pipeline.scale, pipeline.element, pipeline.pack)
-    codes, scales = scene.once(a, lambda: quantized(pipeline, words, dialect))
+    words = scene.once((*way, pipeline.activations), lambda: pipeline.activations(scene, loop))
+    rules = (pipeline.activations, pipeline.scale, pipeline.element, pipeline.pack)
+    codes, scales = scene.once((*way, *rules), lambda: quantized(pipeline, words, dialect))
     w = scene.once((*way, pipeline.weights), lambda: pipeline.weights(scene, loop))
     w_scales = scene.once((*way, pipeline.weight_scales), lambda: pipeline.weight_scales(scene, loop))
     if pipeline.exchange:
@@ -185,6 +184,7 @@ def product(pipeline: Pipeline, scene: Scene, found: Sides, loop: Loop, rows: to
         infinite = expected.lower.isinf() & (expected.lower == expected.upper)
         unknown = ~(expected.certified | infinite)
         expected = Expectation(out, expected.certified, out, out, out.isnan())
+    unknown = unknown | _vague(expected)
     written = pipeline.written(scene) if rows is None else pipeline.written(scene)[rows]
     if not written.all():
         lost = torch.full_like(expected.exact, float("nan"))
@@ -194,15 +194,30 @@ def product(pipeline: Pipeline, scene: Scene, found: Sides, loop: Loop, rows: to
     return Prediction(expected, unknown)
 
 
+_VAGUE = 256  # steps of bfloat16: a factor of four
+
+
+def _vague(expected: Expectation) -> torch.Tensor:
+    """bool (M, N): outputs whose bound is so wide that lying in it explains nothing."""
+    lower, upper = (
+        torch.where(bits < 0, -(bits & 0x7FFF), bits) for bits in (_bits(expected.lower), _bits(expected.upper))
+    )
+    return (upper - lower > _VAGUE) & ~expected.exact.isnan()
+
+
+def _bits(x: torch.Tensor) -> torch.Tensor:
+    return x.contiguous().view(torch.int16).int()
+
+
 def _rounded(pipeline: Pipeline, found: Sides, loop: Loop) -> torch.Tensor:
     """The output by float32 sums of steps. Exact where the certificate holds, whatever the order."""
     a = decode(found.a, torch.float64) * decode_scales(found.a_scales).unsqueeze(-1)
     w = decode(found.w, torch.float64) * decode_scales(found.w_scales).unsqueeze(-1)
     partials = []
-    for split in loop.split.unique().tolist():
+    for split in sorted(set(loop.split.tolist())):
         mine = loop.split == split
         sums = []
-        for step in loop.step[mine].unique().tolist():
+        for step in sorted(set(loop.step[mine].tolist())):
             chosen = mine & (loop.step == step)
             sums.append((a[:, chosen].flatten(1) @ w[:, chosen].flatten(1).T).float())
         stacked = torch.stack(sums)

@@ -193,6 +193,10 @@ def _flush_but_sign(words: Words) -> Words:
     return torch.where((words & 0x7F80) == 0, words & 0x8000, words)
 
 
+def _without_last(bits: int) -> Callable[[Words], Words]:
+    return lambda words: words & (0xFFFF ^ ((1 << bits) - 1))
+
+
 def _next_scale(step: int) -> Callable[[Words, torch.Tensor, Dialect], torch.Tensor]:
     """Codes over the scale of a neighbouring block."""
 
@@ -304,7 +308,7 @@ QUANTIZING: tuple[Suspect, ...] = (
     _code("elements-cut-from-1", "elements from 1.0 up are cut, not rounded", _cut_from(2)),
     *(
         _code(f"elements-lose-{bits}-bits", f"elements lose their last {bits} bits before they are rounded",
-              _element(lambda words, mask=0xFFFF ^ ((1 << bits) - 1): words & mask))
+              _element(_without_last(bits)))
         for bits in (3, 4, 2, 5, 1)
     ),
     _code("sticky-bit", "the last bit of every element is set before it is rounded", _element(lambda words: words | 1)),

@@ -58,7 +58,8 @@ def _without(keep: Callable[[Loop], Tensor]) -> Callable[[Scene, Cut], Loop]:
     def loop(scene: Scene, cut: Cut) -> Loop:
         found = right_loop(scene, cut)
         kept = keep(found)
-        return found._replace(**{name: getattr(found, name)[kept] for name in ("split", "step", "block", "first")})
+        split, step, block, first = (part[kept] for part in found[:4])
+        return Loop(split, step, block, first, found.span, found.tile_k)
 
     return loop
 
@@ -69,12 +70,8 @@ def _twice(again: Callable[[Loop], Tensor]) -> Callable[[Scene, Cut], Loop]:
     def loop(scene: Scene, cut: Cut) -> Loop:
         found = right_loop(scene, cut)
         more = again(found)
-        return found._replace(
-            **{
-                name: torch.cat((getattr(found, name), getattr(found, name)[more]))
-                for name in ("split", "step", "block", "first")
-            }
-        )
+        split, step, block, first = (torch.cat((part, part[more])) for part in found[:4])
+        return Loop(split, step, block, first, found.span, found.tile_k)
 
     return loop
 
