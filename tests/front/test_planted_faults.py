@@ -101,9 +101,9 @@ FAULTS = (
 
 README_FAULT = Fault(
     "bfloat16 output truncated in machine code",
-    "optimized/rounding.py",
-    "        return x.to(tl.bfloat16)",
-    "        return (x.to(tl.uint32, bitcast=True) >> 16).to(tl.uint16).to(tl.bfloat16, bitcast=True)",
+    "optimized/direct_gemm.py",
+    "        accumulator.to(c_ptr.dtype.element_ty), c_tile,",
+    "        (accumulator.to(gl.uint32, bitcast=True) >> 16).to(gl.uint16).to(gl.bfloat16, bitcast=True), c_tile,",
     "32,2880,512",
     "emulated",
 )
