@@ -105,7 +105,9 @@ def test_integer_dtypes_and_broadcasting():
     ("call", "message"),
     [
         (lambda: cvt_scalef32_pk_fp4_bf16(0, ONE, 0, 4), "byte must be 0, 1, 2 or 3, not 4"),
-        (lambda: cvt_scalef32_pk_fp4_bf16(0, 1.0, 0), "scale_u32 must hold integers, not float32; "),
+        (lambda: cvt_scalef32_pk_fp4_bf16(0, 1.0, 0), "scale_u32 must hold integers, not float32; view its bits as"),
+        (lambda: cvt_scalef32_pk_fp4_bf16(0, ONE, True), ".* must hold integers, not bool; view its bits as integers$"),
+        (lambda: cvt_scalef32_pk_fp4_bf16(0, 1j, 0), "scale_u32 must hold integers, not complex64; view its bits as"),
         (lambda: CvtPolicy(negative_zero=1), "negative_zero must be one of 0, 8, not 1"),
         (lambda: CvtPolicy(scale_255="nan"), "scale_255 must be one of sign_seven, keep_old, not 'nan'"),
     ],

@@ -7,6 +7,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mxassay.errors import ContractError
 from mxassay.reference import round_to_bfloat16
 
 
@@ -43,7 +44,21 @@ def test_every_bfloat16_and_every_midpoint(bfloat16_of):
 def test_specials():
     inf = float("inf")
     assert bits_of(0.0, -0.0, inf, -inf, 1e300, -1e300) == [0, 0x8000, 0x7F80, 0xFF80, 0x7F80, 0xFF80]
-    assert round_to_bfloat16(torch.tensor([float("nan")], dtype=torch.float64)).isnan().all()
+    assert bits_of(float("nan")) == [0x7FC0]
+
+
+def test_every_nan_becomes_the_quiet_one_of_its_sign():
+    """The least signalling NaN included, whose one bit would be rounded away into Inf."""
+    patterns = torch.tensor([0x7FF0000000000001, 0x7FF8000000000000, 0x7FFFFFFFFFFFFFFF])
+    for sign, expected in ((0, 0x7FC0), (-(1 << 63), 0xFFC0)):
+        found = round_to_bfloat16((patterns | sign).view(torch.float64)).view(torch.int16).int() & 0xFFFF
+        assert found.tolist() == [expected] * 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_another_dtype_is_refused_by_name(dtype):
+    with pytest.raises(ContractError, match=f"^x must be float64, not {dtype}; call double\\(\\)$"):
+        round_to_bfloat16(torch.zeros(1, dtype=getattr(torch, dtype)))
 
 
 def test_rounding_does_not_depend_on_flush_to_zero():
