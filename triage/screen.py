@@ -54,7 +54,7 @@ def powers(dialect: str, level: int, byte: int, m: int = 8, k: int = 320) -> Ope
 
 def spoiled(dialect: str, shape: Shape, bytes_: tuple[int, ...]) -> Operands:
     """A ramp whose weight scales hold special bytes here and there, over tiny codes elsewhere."""
-    whole = ramped(shape, 3)
+    whole = ramped(shape, 3, level=100)  # so that even byte 254 overflows nothing
     scales = whole.scales.clone()
     for number, byte in enumerate(bytes_):
         scales[number::7, number % scales.shape[1]] = byte

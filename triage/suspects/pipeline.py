@@ -184,7 +184,10 @@ def product(pipeline: Pipeline, scene: Scene, found: Sides, loop: Loop, rows: to
         infinite = expected.lower.isinf() & (expected.lower == expected.upper)
         unknown = ~(expected.certified | infinite)
         expected = Expectation(out, expected.certified, out, out, out.isnan())
-    unknown = unknown | _vague(expected)
+    due = scene.operands.expectation.exact.isnan()
+    due = due if rows is None else due[rows]
+    # A number where NaN is due says something, however vague it is.
+    unknown = unknown | (_vague(expected) & (~due | expected.may_be_nan))
     written = pipeline.written(scene) if rows is None else pipeline.written(scene)[rows]
     if not written.all():
         lost = torch.full_like(expected.exact, float("nan"))

@@ -295,8 +295,6 @@ QUANTIZING: tuple[Suspect, ...] = (
             _loaded(_flush)),
     Suspect("negative-zero-dropped", "zero-tiny", "activations", "-0 is read as +0",
             _loaded(lambda words: torch.where(words == 0x8000, 0, words))),
-    Suspect("subnormal-amax-flushed", "zero-tiny", "quantizer.scale", "a subnormal amax counts as zero",
-            {"scale": _of(_flush)}, rank=2),
     _code("ties-away", "ties between codes go away from zero", _away),
     _code("ties-toward-zero", "ties between codes go toward zero", _ties_toward_zero()),
     *(
