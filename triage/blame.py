@@ -1,7 +1,7 @@
 """Source or compiler: the same source is run on Triton's interpreter, and compiled in other ways."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -53,6 +53,16 @@ def blame(
         return Blame("unknown", f"Triton's interpreter does not finish the case: {there.error}")
     if fails(there):
         return _both_wrong(failure, there)
+    found = _compiled(failure, run, changes, xray)
+    waits = [point for point in xray.checkpoints if point.what.startswith("wait states")] if xray else []
+    if found.culprit == "compiler" and any(point.differing for point in waits):
+        words = f"; {waits[0].differing} conversions are read sooner than the hardware allows, a hazard"
+        return replace(found, statement=found.statement + words)
+    return found
+
+
+def _compiled(failure: Failure, run: Run, changes: Sequence[Change], xray: XRay | None) -> Blame:
+    """Right on the interpreter: what other compilations say."""
     failing, passing, tried = _compilations(failure, run, changes)
     if not failing:
         return Blame("unknown", "the interpreter is right, but no Triton kernel was launched here to compare with")

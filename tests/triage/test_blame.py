@@ -132,6 +132,12 @@ def test_inline_assembly_is_blamed_where_its_operands_are_right(compilations, in
     assert compilations(XRay(points), USE_ASM_is_False="ttir").culprit == culprit
 
 
+def test_a_hazard_that_the_xray_sees_is_added(compilations):
+    points = (Checkpoint("quantizer.element", "wait states behind the conversions", 16, 4),)
+    found = compilations(XRay(points), num_stages_is_1="ttgir")
+    assert found.statement.endswith("; 4 conversions are read sooner than the hardware allows, a hazard")
+
+
 def test_texts_are_compared_without_locations_and_numbers():
     one = '%7 = arith.addi %a, %a : i32 loc(#loc3)\n#loc3 = loc("x.py":1:2)'
     two = '%12 = arith.addi %b, %b : i32 loc(#loc9)\n#loc9 = loc("y.py":3:4)'
