@@ -123,7 +123,7 @@ def run(
             kept = caches / "triage" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
             if kept.exists() and not fresh:
                 return Triaged(**json.loads(kept.read_text(encoding="utf-8")))
-            root = folder / fault.id
+            root = folder / kept.stem  # not the fault's name, which would be in every path
             try:
                 result = _triaged(fault, tree.planted(fault, root), caches / "triton")
             finally:
