@@ -200,8 +200,7 @@ def code(layout: Layout) -> list[str]:
             return [head, f"    return {' + '.join(terms)}"]
         meant = [layout.factor(name).meaning for place in layout.places for name in place.factors]
         signed = [terms[0], *(f"+ {term}" for term in terms[1:])]
-        width = max(map(len, signed))
-        rows = [f"        {term.ljust(width)}  # {words}" for term, words in zip(signed, meant, strict=True)]
+        rows = [f"        {term}  # {words}" for term, words in zip(signed, meant, strict=True)]
         return [head, "    return (", *rows, "    )"]
     assignments = [f"    {_spaced(part)}" for part in layout.formula().split("; ")]
     return [head, *assignments, f"    return {', '.join(place.name for place in layout.places)}"]
