@@ -17,6 +17,7 @@ from mxassay.errors import ContractError
 from mxassay.hosting.version_jobs import NoSuchPlanError, plan_from, planned
 from mxassay.hosting.versions import Examiner, Setting
 from mxassay.reference import DIALECTS, quantize
+from mxassay.triage.casefile import load
 from mxassay.triage.versions.cases import EDGES, INPUTS, OWN_PLANS, SHAPES, Case, cases_for, edge_of
 from mxassay.triage.versions.change import Change, Job, Planned, Run
 from mxassay.triage.versions.compare import Bench
@@ -254,7 +255,8 @@ def test_a_fault_comes_with_its_cause(history, monkeypatch, capsys, tmp_path):
         "2,32,128",
         "--json",
     ]
-    assert main([*words, "--report", str(tmp_path / "report.html")]) == 1
+    files = [str(tmp_path / name) for name in ("report.html", "case.json", "case.py")]
+    assert main([*words, "--report", files[0], "--save", files[1], "--script", files[2]]) == 1
     document = json.loads(capsys.readouterr().out)
     assert (document["change"], document["verdict"]) == ("fault", "FAIL")
     assert document["base"]["commit"] == commits[4]
@@ -264,6 +266,8 @@ def test_a_fault_comes_with_its_cause(history, monkeypatch, capsys, tmp_path):
         document["diagnosis"]["blame"]["culprit"] != "compiler"
     ), "the interpreter ran another version"
     assert "<html" in (tmp_path / "report.html").read_text()
+    assert load(files[1]).subject.spec == KERNEL
+    compile((tmp_path / "case.py").read_text(), "case.py", "exec")
 
 
 def test_figures_stand_beside_the_answer(history, monkeypatch, capsys, tmp_path):

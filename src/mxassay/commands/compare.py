@@ -55,10 +55,7 @@ def run(options: argparse.Namespace) -> int:
         keep(recorder, found, examiner.setting.device.name, time.perf_counter() - started)
     seconds = time.perf_counter() - started
     worse = found.comparison.wrong
-    if options.report:
-        from mxassay.triage.report import html
-
-        Path(options.report).write_text(html(diagnosis, found, replay_for(diagnosis)), encoding="utf-8")
+    _write(options, found, diagnosis)
     if options.json:
         verdict = Verdict.FAIL if worse else Verdict.PASS
         print(Document("triage", verdict, seconds, environment(), as_json(found, diagnosis)).dumps())
@@ -143,11 +140,34 @@ def diagnosed(options: argparse.Namespace, found: "Compared", examiner: "Examine
             return None
 
 
-def replay_for(diagnosis: "Diagnosis | None") -> "Replay | None":
+def _write(options: argparse.Namespace, found: "Compared", diagnosis: "Diagnosis | None") -> None:
+    """The files that `--report`, `--save` and `--script` name; the last two only where a fault was diagnosed.
+
+    Raises ContractError where one can't be written.
+    """
+    from mxassay.triage.report import html
+
+    texts: dict[str, str] = {}
+    if options.report:
+        texts[options.report] = html(diagnosis, found, replay_for(diagnosis, options.save))
+    if diagnosis is not None:
+        from mxassay.triage.casefile import dumps
+        from mxassay.triage.script import to_script
+
+        texts |= {options.save: dumps(diagnosis.shrunk)} if options.save else {}
+        texts |= {options.script: to_script(diagnosis.shrunk)} if options.script else {}
+    for place, text in texts.items():
+        try:
+            Path(place).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ContractError(f"a file must be one that can be written, not {place}: {error.strerror}") from error
+
+
+def replay_for(diagnosis: "Diagnosis | None", saved: str | None = None) -> "Replay | None":
     """How to run the smallest case again, in a checkout of CANDIDATE."""
     from mxassay.triaging import replay_of
 
-    return replay_of(diagnosis.shrunk) if diagnosis is not None else None
+    return replay_of(diagnosis.shrunk, saved) if diagnosis is not None else None
 
 
 def keep(recorder: Recorder, found: "Compared", device_name: str, seconds: float) -> None:
