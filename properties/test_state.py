@@ -96,6 +96,12 @@ class CallsInSequence(RuleBasedStateMachine):
         one.scales = one.scales ^ 1
         one.shuffled.copy_(SCALE_SHUFFLE.apply(one.scales, fill=0xFF))
 
+    @rule(one=weights)
+    def change_codes_alone(self, one: Weights) -> None:
+        """The other one of the two."""
+        one.codes = one.codes ^ 0x11
+        one.preshuffled.copy_(WEIGHT_PRESHUFFLE.apply(one.codes))
+
     @rule(one=weights, number=st.integers(20, 29))
     def free_and_reallocate(self, one: Weights, number: int) -> None:
         """New tensor objects for other weights at the very addresses of the old ones, as an allocator gives them."""
@@ -172,3 +178,16 @@ class CallsInSequence(RuleBasedStateMachine):
 def test_calls_in_sequence(mx_kernel: KernelUnderTest) -> None:
     machine = seed(seed_in_force())(CallsInSequence)
     run_state_machine_as_test(machine, settings=budget(0.6, stateful_step_count=12))
+
+
+@claim("calls-in-sequence")
+def test_one_tensor_changes_between_two_calls(mx_kernel: KernelUnderTest) -> None:
+    """By hand: what a sequence of drawn calls meets now and then."""
+    machine = CallsInSequence()
+    one = machine.new_weights(size=(48, 320), number=3)
+    for index in (7, None):
+        for change in (machine.change_scales_alone, machine.change_codes_alone):
+            machine.call(one=one, rows=3, number=0, index=index)
+            change(one=one)
+            machine.call(one=one, rows=3, number=0, index=index)
+    machine.held_outputs_stay()
