@@ -89,12 +89,13 @@ def diagnose(
     if product:
         with found.timed("suspects"):
             found.explanations, left = _suspects(found, run, until)
-    if kernel is not None and not _settled(left):
-        with found.timed("stages"):
-            _stages(found, kernel, left, until)
     if xray is not None and product:
         with found.timed("x-ray"):
             found.xray = _asked("x-ray", xray, found)
+        left = _by_divergence(found, left)
+    if kernel is not None and not _settled(left):
+        with found.timed("stages"):
+            _stages(found, kernel, left, until)
     if blame is not None and product:
         with found.timed("blame"):
             found.blame = _asked("blame", blame, found)
@@ -136,6 +137,18 @@ def _suspects(found: _Findings, run: Run, until: float) -> tuple[tuple[Explanati
         left = [one for one in left if one.suspect in ids]
     first = {one.suspect for one in left}
     return (*left, *(one for one in whole if one.suspect not in first)), left
+
+
+def _by_divergence(found: _Findings, left: list[Explanation]) -> list[Explanation]:
+    """Of several rules that explain everything, those of the stage where the x-ray first sees a wrong value."""
+    divergence = found.xray.first_divergence if found.xray else None
+    chosen = [one for one in left if divergence is not None and one.stage == divergence.stage]
+    if _settled(left) or not chosen:
+        return left
+    found.notes.append(f"the x-ray's first divergence, at {chosen[0].stage}, chooses among rules that explain as much")
+    ids = {one.suspect for one in chosen}
+    found.explanations = (*chosen, *(one for one in found.explanations if one.suspect not in ids))
+    return chosen
 
 
 def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation], until: float) -> None:
