@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -82,14 +83,15 @@ def run(
 ) -> Campaign:
     """Put every fault on trial, `jobs` at a time.
 
-    First the unchanged copy must pass, on every device that the faults name: otherwise a failure would mean nothing.
-    Crashes count as kills, and so do hangs: four times as long as the unchanged copy takes.
+    First the unchanged copy must pass, on every device that the faults name: otherwise a failure would mean nothing. A
+    profile other than quick is for the faults that quick leaves alive. Crashes count as kills, and so do hangs: four
+    times as long as the unchanged copy takes.
 
     Args:
         caches: where results and compiled kernels are kept between runs. A result counts again while the fault, the
             code it depends on, the profile, the seed and the versions of what is used are the same.
         fresh: run again what is kept.
-        told: called from this thread with a line for people, and with each trial as it ends.
+        told: called with a line for people, from any thread, and with each trial as it ends, from this one.
 
     Raises MxassayError when the unchanged copy fails; ContractError when a fault does not fit the code.
     """
@@ -102,11 +104,11 @@ def run(
         for fault in faults:
             tree.check_fits(fault)
         cache = Cache(caches / "results", tree, fresh=fresh)
-        limits: dict[str, dict[str, float]] = {}
+        limits: dict[str, Limits] = {}
         for device in sorted({fault.device for fault in faults}):
-            for asked in dict.fromkeys(("quick", profile)):
-                seconds = _control(device, tree, replace(setting, profile=asked), cache, folder, told)
-                limits.setdefault(device, {})[asked] = max(_LEAST_LIMIT, _PATIENCE * seconds)
+            control = partial(_control, device, tree, setting, cache, folder, told)
+            limits[device] = Limits(control)
+            _ = limits[device]["quick"]
 
         def put_on_trial(fault: Fault) -> Trial:
             root = folder / fault.id
@@ -130,8 +132,26 @@ def run(
     return Campaign(profile, cache.code, tuple(found[fault.id] for fault in faults))
 
 
-def _control(device: str, tree: Tree, setting: Setting, cache: Cache, folder: Path, told: Told) -> float:
+class Limits(dict[str, float]):
+    """Seconds after which a faulty copy hangs, by profile. The unchanged copy must pass a profile before a fault is
+    tried in it, and is asked when the first one comes that far: faults that quick kills need no more of it.
+    """
+
+    def __init__(self, control: Callable[[str], float]) -> None:
+        super().__init__()
+        self._control = control
+        self._one_at_a_time = threading.Lock()
+
+    def __missing__(self, profile: str) -> float:
+        with self._one_at_a_time:
+            if profile not in self.keys():
+                self[profile] = max(_LEAST_LIMIT, _PATIENCE * self._control(profile))
+            return self[profile]
+
+
+def _control(device: str, tree: Tree, setting: Setting, cache: Cache, folder: Path, told: Told, profile: str) -> float:
     """Seconds of the unchanged copy. Leaves the kernels that no fault touches in Triton's cache."""
+    setting = replace(setting, profile=profile)
     how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": device}
     known = cache.recall("suite", None, **how)
     if known is not None:

@@ -178,7 +178,8 @@ def try_fault(
     suite, tests = asdict(Death(None)), None
     if fault.stage in _TESTS_FIRST:
         tests = _tests(fault, tree, setting, cache, limit["quick"])
-    for profile in dict.fromkeys(("quick", setting.profile)):
+    # What is proved to change nothing is tried once, in case the proof is wrong.
+    for profile in dict.fromkeys(("quick", "quick" if fault.equivalent else setting.profile)):
         if suite["by"] is None and (tests is None or tests["by"] is None):
             suite = _suite(fault, tree, replace(setting, profile=profile), cache, limit[profile], first)
             suite["profile"] = profile if suite["by"] else ""
