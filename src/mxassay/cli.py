@@ -1,6 +1,7 @@
 """The command line. Parsing loads neither torch nor triton; each command imports what it needs when it runs."""
 
 import argparse
+import atexit
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -308,7 +309,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     run: Callable[[argparse.Namespace], int] = importlib.import_module(options.run).run
     try:
-        return run(options)
+        code = run(options)
+        if "triton.experimental.gluon" in sys.modules:
+            atexit.register(_end_quietly)
+        return code
     except UnsupportedError as error:
         return _refused(options, str(error), ExitCode.UNSUPPORTED)
     except MxassayError as error:
@@ -327,6 +331,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return ExitCode.INTERNAL
+
+
+def _end_quietly() -> None:
+    """Triton 3.9 reports, as Python ends, what Gluon's compiler left behind of its own; that helps nobody here."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 
 
 def _refused(options: argparse.Namespace, message: str, code: int) -> int:
