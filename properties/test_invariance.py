@@ -132,6 +132,13 @@ def test_any_plan_any_split(mx_kernel: KernelUnderTest, operands: Operands, coun
     assert_relation("another count of splits", other.out, first.out, other, first)
 
 
+@claim("plans-agree")
+def test_a_last_split_that_is_shorter(mx_kernel: KernelUnderTest) -> None:
+    """K is whole tiles, and not whole splits: the last one ends early without a ragged tile to give it away."""
+    for k, index, count in ((384, 1, 2), (1280, 2, 2), (640, 3, 3), (384, 8, 2)):
+        assert_product(mx_kernel.run(ramped((3, 16, k), 0), Launch(replace(plan(index), splits=count))))
+
+
 # The sanitizer's kernels take seconds to compile, once for each plan and shape.
 _RING_SHAPES = ((3, 16, 256),) if quick() else ((3, 16, 256), (5, 48, 320), (17, 32, 576))
 _RING_PLANS = (3,) if quick() else (1, 3, 7, 8)
