@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from mxassay.triage.diagnosis import Blame, Diagnosis, Explanation, XRay
@@ -93,7 +93,9 @@ def diagnose(
         with found.timed("x-ray"):
             found.xray = _asked("x-ray", xray, found)
         left = _by_divergence(found, left)
-    if kernel is not None and not _settled(left):
+    if product and not left:
+        _contiguous(found, run)
+    if kernel is not None and not _settled(left) and found.seen is None:
         with found.timed("stages"):
             _stages(found, kernel, left, until)
     if blame is not None and product:
@@ -137,6 +139,18 @@ def _suspects(found: _Findings, run: Run, until: float) -> tuple[tuple[Explanati
         left = [one for one in left if one.suspect in ids]
     first = {one.suspect for one in left}
     return (*left, *(one for one in whole if one.suspect not in first)), left
+
+
+def _contiguous(found: _Findings, run: Run) -> None:
+    """Whether a contiguous copy of A gives the right product where a view of it does not."""
+    failure = found.failure
+    if failure.placement.view == "contiguous":
+        return
+    plain = again(replace(failure, placement=replace(failure.placement, view="contiguous")), run)
+    if not fails(plain):
+        words = f"a contiguous copy of A gives the right product, {failure.placement.view} do not"
+        found.seen = Seen("strides", "activations", words)
+        found.notes.append(words)
 
 
 def _by_divergence(found: _Findings, left: list[Explanation]) -> list[Explanation]:

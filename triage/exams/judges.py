@@ -193,6 +193,9 @@ def _verdicts() -> _Wrong:
     out = torch.full((2, 2), 32.0, dtype=torch.bfloat16)
     if expected.wrong(out).tolist() != [[False, True], [False, True]]:
         yield "harness", "a number where NaN is due must be wrong"
+    minus = torch.full((2, 2), -64, dtype=torch.int16).view(torch.bfloat16)  # NaN with its sign set
+    if not bool(expected._replace(exact=minus, lower=minus, upper=minus).wrong(out).all()):
+        yield "harness", "a number where a NaN of either sign is due must be wrong"
 
 
 def _raises(judge: Callable[[], None]) -> bool:
