@@ -44,6 +44,11 @@ class Collected:
         sys.settrace(None)
         self._items = session.items
         self._learn()
+        self._alive = {
+            (each.__code__.co_filename, each.__code__.co_qualname, each.__code__.co_firstlineno)
+            for each in gc.get_objects()
+            if type(each) is FunctionType
+        }
         gc.freeze()
         self._during(self)
         self._finished = True
@@ -100,6 +105,9 @@ class Collected:
         new = compile(trial.source, str(trial.file), "exec", dont_inherit=True)
         changed = _changed_functions(old, new)
         if changed is None or any((str(trial.file), name) in self._early for name, _, _ in changed):
+            return None
+        # One whose last user is gone, or that a wrapper alone knows, is read anew with its module.
+        if any((str(trial.file), name, line) not in self._alive for name, line, _ in changed):
             return None
 
         def call(report: Report) -> int:
