@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -133,3 +134,19 @@ def test_the_reduce_kernel(
     out = reduce_partials(on_device)
     case = f"{count} partials of ({m}, {n}), rows {n + gap} apart, from {values}"
     assert_same_bits(out, round_to_bfloat16(expected.double()), ("row", "column"), case=case)
+
+
+@claim("reduce-alone")
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_nan_of_any_payload_stays_nan(mx_kernel: KernelUnderTest, count: int) -> None:
+    """Rounding adds to the bits: a large payload must not carry into the sign, nor a small one be rounded to Inf."""
+    from mxassay.optimized import reduce_partials
+
+    payloads = (0x7F800001, 0x7F807FFF, 0x7FBFFFFF, 0x7FC00000, 0x7FFF7FFF, 0x7FFF8000, 0x7FFFFFFF)
+    bits = torch.tensor([sign | payload for payload in payloads for sign in (0, -(1 << 31))], dtype=torch.int32)
+    parts = torch.zeros(count, 1, 32)
+    parts[0, 0, : len(bits)] = bits.view(torch.float32)
+    out = reduce_partials(parts.to(mx_kernel.tensors_on))
+    expected = torch.zeros(1, 32, dtype=torch.bfloat16)
+    expected[0, : len(bits)] = float("nan")
+    assert_same_values(out, expected, ("row", "column"), case=f"{count} partials, NaN of {len(payloads)} payloads")
