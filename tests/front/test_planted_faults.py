@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("src", "layouts", "reference", "optimized", "gfx950")
+PACKAGES = ("src", "layouts", "reference", "optimized", "gfx950", "properties", "triage")
 
 
 @dataclass(frozen=True)

@@ -24,10 +24,10 @@ from mxassay.properties import test_layouts as layouts
 from mxassay.properties import test_padding as padding
 from mxassay.properties import test_split_k as split_k
 from mxassay.properties import test_tile_map as tile_map
-from mxassay.properties import tile_map_kernels
+from mxassay.properties import tile_map_kernels, witnesses
 from mxassay.properties.checks import PropertyError
 from mxassay.properties.entries import ENTRIES
-from mxassay.reference import EVEN, FLOOR, matmul, partials, quantize, round_to_bfloat16
+from mxassay.reference import EVEN, FLOOR, encode, matmul, partials, quantize, round_to_bfloat16
 
 
 def linear(x):
@@ -318,19 +318,13 @@ def test_wrong_formats_are_seen(test, name, wrong, monkeypatch):
         getattr(formats, test)()
 
 
-@pytest.mark.parametrize("witness", formats.WITNESSES)
-def test_a_witness_that_differs_is_seen(witness, monkeypatch):
-    pytest.importorskip(witness)
-    monkeypatch.setattr(formats, "encode", lambda x: torch.ones(len(x), dtype=torch.uint8))
+@pytest.mark.parametrize("name", formats.WITNESSES)
+def test_a_witness_that_differs_is_seen(name, monkeypatch):
+    pytest.importorskip(formats.WITNESSES[name].module)
+    monkeypatch.setattr(witnesses, "encode", lambda x: encode(x) ^ (x > 2).to(torch.uint8))
+    monkeypatch.setattr(witnesses, "quantize", lambda x, dialect: quantize(x, FLOOR if dialect != FLOOR else EVEN))
     with pytest.raises(PropertyError):
-        formats.test_element_codes_of_other_libraries(witness)
-
-
-def test_another_scale_rule_is_not_torchaos(monkeypatch):
-    pytest.importorskip("torchao")
-    monkeypatch.setitem(formats.DIALECTS, "floor-torchao", EVEN)
-    with pytest.raises(PropertyError):
-        formats.test_torchao_quantizes_alike("floor-torchao")
+        formats.test_other_libraries_agree(name)
 
 
 def test_wrong_layouts_are_seen(run_property, monkeypatch):
