@@ -86,7 +86,7 @@ def test_other_libraries_agree(name: str) -> None:
 
 
 def every_element() -> torch.Tensor:
-    """float32 (N, 32): each bfloat16 of magnitude 7 or less; a block's lie far apart, so that a few blocks tell much."""
+    """float32 (N, 32): each bfloat16 of magnitude 7 or less, far apart in a block, so that a few blocks tell much."""
     found = EVERY_BFLOAT16[EVERY_BFLOAT16.abs() <= 7].float()
     return found[: len(found) // 32 * 32].view(32, -1).T.contiguous()
 
