@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-CHROMIUM = os.environ.get("MXASSAY_CHROMIUM", "/usr/bin/chromium")
 AITER = os.environ.get("MXASSAY_AITER")
 REASONS = (
     "takes minutes",
@@ -174,17 +173,3 @@ def chapters(generate: ModuleType) -> dict[str, ModuleType]:
     """The modules of docs/chapters, by name."""
     names = [path.stem for path in (DOCS / "chapters").glob("*.py") if path.stem != "__init__"]
     return {name: importlib.import_module(f"chapters.{name}") for name in names}
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[object]:
-    """Headless Chromium. Debian: apt-get install -y chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'mxassay[docs]'")
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"needs Chromium at {CHROMIUM}: apt-get install -y chromium, or set MXASSAY_CHROMIUM")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]  # fmt: skip
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=flags)
-        yield chromium
-        chromium.close()

@@ -46,7 +46,12 @@ class DaskEngine:
             raise UnsupportedError(
                 "Dask distributed must be installed for --engine dask, not absent; pip install 'mxassay[campaign]'"
             ) from error
-        settings = {"distributed.scheduler.allowed-failures": LIVES - 1, "distributed.worker.daemon": False}
+        settings = {
+            "distributed.scheduler.allowed-failures": LIVES - 1,
+            # No job waits on a worker: one whose neighbour kills it would be blamed for that.
+            "distributed.scheduler.worker-saturation": 1.0,
+            "distributed.worker.daemon": False,
+        }
         with dask.config.set(settings):
             try:
                 here: Any = None

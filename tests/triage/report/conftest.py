@@ -1,10 +1,7 @@
-"""Diagnoses made by hand, and the browser that opens their reports."""
+"""Diagnoses made by hand."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -22,7 +19,6 @@ from mxassay.triage.versions.compare import Compared, Counted
 from mxassay.triage.versions.figures import Difference
 from mxassay.triage.versions.version import Version
 
-CHROMIUM = Path(os.environ.get("MXASSAY_CHROMIUM", "/usr/bin/chromium"))
 HOSTILE = "<script>alert(1)</script>\"'&<img src=http://x.example/a onerror=alert(2)>\x1b[31m\u202e\x00\udcff"
 
 
@@ -205,17 +201,3 @@ def replays() -> Callable[[str], Replay]:
 @pytest.fixture(scope="session")
 def hostile_text() -> str:
     return HOSTILE
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Headless Chromium. Debian: apt-get install -y chromium."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'mxassay[docs]'")
-    if not CHROMIUM.exists():
-        pytest.skip(f"needs Chromium at {CHROMIUM}: apt-get install -y chromium, or set MXASSAY_CHROMIUM")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-             "--disable-component-update", "--disable-sync"]  # fmt: skip
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=flags)
-        yield chromium
-        chromium.close()
