@@ -238,6 +238,15 @@ def test_nan_is_wrong_where_a_number_is_expected():
     assert expected.wrong(torch.tensor([[float("nan")]], dtype=torch.bfloat16)).item()
 
 
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.0, float("inf"), float("-inf")])
+def test_a_number_is_wrong_where_nan_is_expected(number):
+    a, a_scales = operand([[1.0]], [127])
+    expected = expectation(a, a_scales, a, torch.full_like(a_scales, 255))
+    assert expected.exact.isnan().all()
+    assert not expected.wrong(torch.tensor([[float("nan")]], dtype=torch.bfloat16)).item()
+    assert expected.wrong(torch.tensor([[number]], dtype=torch.bfloat16)).item()
+
+
 def test_one_bit_is_wrong_where_certified():
     generator = torch.Generator().manual_seed(9)
     left, right = (quantize(torch.randn(rows, 128, generator=generator)) for rows in (8, 16))
