@@ -80,7 +80,7 @@ class Cache:
         """The hash of the code without the other chapters and the list of properties."""
         if not self._chapters[chapter]:
             others = [f"properties/{name}" for name in self._chapters if name != chapter]
-            without = (*_LEFT_OUT["suite"], "properties/catalogue.py", *others)
+            without = (*_LEFT_OUT["suite"], "properties/catalogue.toml", *others)
             self._chapters[chapter] = self._tree.digest(without=without)
         return self._chapters[chapter]
 

@@ -35,7 +35,7 @@ def test_a_kill_outlives_changes_of_other_chapters_and_of_nothing_else(trees, tm
 
     assert recalled(tree) == KILLED
     assert recalled(changed("properties/test_other.py", "def test_more(): pass\n")) == KILLED
-    assert recalled(changed("properties/catalogue.py", "# one more property\n")) == KILLED
+    assert recalled(changed("properties/catalogue.toml", "# one more property\n")) == KILLED
     assert recalled(changed("properties/test_tiny.py", "def test_less(): pass\n")) is None
     assert recalled(changed("layouts/golden.py", "# another comment\n")) is None
     assert recalled(tree, seed=1) is None
