@@ -1,6 +1,9 @@
 """GEMM agreement: exact where the certificate holds, within the derived bound elsewhere, through every entry point."""
 
-from hypothesis import given
+from typing import Any
+
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mxassay.properties.checks import assert_product, assert_relation, violation
@@ -19,7 +22,8 @@ from mxassay.properties.strategies import (
     sharp_blocks,
     wide_operands,
 )
-from mxassay.properties.strategies.matrices import ramped
+from mxassay.properties.strategies.blocks import SPECIAL, turning_blocks
+from mxassay.properties.strategies.matrices import ramped, rows_of_blocks
 
 
 @claim("gemm-certified", examples=1.5)
@@ -44,8 +48,47 @@ def test_every_scale_byte(mx_kernel: KernelUnderTest, operands: Operands, launch
 
 @claim("gemm-sharp-blocks")
 @given(operands=block_matrices(sharp_blocks()), launch=launches())
-def test_sharp_blocks(mx_kernel: KernelUnderTest, operands: Operands, launch: Launch) -> None:
+@example(operands=None, launch=Launch())  # drawn blocks seldom tell RCEIL from EVEN
+def test_sharp_blocks(mx_kernel: KernelUnderTest, operands: Operands | None, launch: Launch) -> None:
+    shape = mx_kernel.contract.fitted((len(turning_blocks()), 16, 128))
+    operands = operands or rows_of_blocks(turning_blocks(), shape, "blocks at which rules of scales turn")
     assert_product(mx_kernel.run(operands, launch))
+
+
+# One and several steps, both ways to read activations, tails of M and N, splits, 32 rows, a K of one MFMA for each wave
+# and of several.
+_BY_HAND: tuple[tuple[tuple[int, int, int], dict[str, Any]], ...] = (
+    ((9, 80, 256), {"tile_m": 16, "tile_n": 64, "tile_k": 256, "num_warps": 2}),
+    ((17, 144, 1024), {"tile_m": 16, "tile_n": 64, "tile_k": 256, "num_warps": 2}),
+    ((33, 128, 512), {"tile_m": 32, "tile_n": 128, "tile_k": 512}),
+    ((16, 160, 2048), {"tile_m": 16, "tile_n": 128, "tile_k": 1024, "splits": 2}),
+    ((23, 272, 1536), {"tile_m": 16, "tile_n": 256, "tile_k": 512, "splits": 3}),
+)
+_launched = LaunchedCode()
+
+
+@claim("layouts-by-hand")
+@pytest.mark.parametrize("data", ["ramped", "sharp", "special", "sweep"])
+@pytest.mark.parametrize("case", range(len(_BY_HAND)))
+def test_layouts_by_hand(mx_kernel: KernelUnderTest, case: int, data: str) -> None:
+    from mxassay.optimized import Plan
+
+    shape, fields = _BY_HAND[case]
+    if data == "ramped":
+        operands = ramped(shape, case)
+    elif data == "sweep":
+        operands = ramped(shape, case, start=1 + 60 * case, sweep_rows=case % 2 == 1)
+    else:
+        rows = turning_blocks() if data == "sharp" else [[block] for block in SPECIAL.values()]
+        first = 7 * case % len(rows)  # M may be less than all of them
+        operands = rows_of_blocks([*rows[first:], *rows[:first]], shape, f"{data} blocks")
+    _launched.launched.clear()
+    with watched(_launched):
+        outcome = mx_kernel.run(operands, Launch(Plan(**fields, direct=True)))
+    assert_product(outcome)
+    if not any(name == "direct_gemm_kernel" for name, _ in _launched.launched):
+        names = ", ".join(name for name, _ in _launched.launched)
+        raise violation(f"direct_gemm_kernel must take a launch that suits it, not {names}", case=outcome.words)
 
 
 @claim("entry-points-agree", examples=0.2)

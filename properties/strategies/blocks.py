@@ -64,18 +64,39 @@ def sharp_blocks(draw: st.DrawFn) -> Block:
     """
     field = draw(st.sampled_from((129, 130, 128, 2, 1, 3, 8, 134, 200, 253, 254)) | st.integers(1, 254), label="field")
     mantissa = draw(st.sampled_from((0, 0x40, 0x5F, 0x60, 0x61, 0x7F)) | st.integers(0, 127), label="mantissa")
-    amax = field << 7 | mantissa
-    # The scale of EVEN; other dialects lie at most one step beside, where these ratios are sharp as well.
-    exponent = max((amax + 0x20) >> 7, 2) - 2 - 127
     one = st.tuples(st.sampled_from(RATIOS), st.sampled_from((0, 1, -1)), st.booleans())
     drawn = draw(st.lists(one, max_size=BLOCK - 1), label="(ratio, units beside, negative)")
-    bits = [amax]
-    for ratio, units, negative in drawn:
-        magnitude = min(max(_bits_of(ratio, exponent) + units, 0), amax)
-        bits.append(magnitude | (0x8000 if negative else 0))
+    bits = [field << 7 | mantissa, *_at_ratios(field << 7 | mantissa, drawn)]
     place = draw(st.integers(0, BLOCK - 1), label="place of the largest")
     bits += [0] * (BLOCK - len(bits))
     return Block(tuple(bits[-place:] + bits[:-place]))
+
+
+def _at_ratios(amax: int, elements: Iterable[tuple[float, int, bool]]) -> list[int]:
+    """The bits of elements at (ratio, units beside, negative), none beyond amax."""
+    # The scale of EVEN; other dialects lie at most one step beside, where these ratios are sharp as well.
+    exponent = max((amax + 0x20) >> 7, 2) - 2 - 127
+    return [
+        min(max(_bits_of(ratio, exponent) + units, 0), amax) | (0x8000 if negative else 0)
+        for ratio, units, negative in elements
+    ]
+
+
+# Of the largest magnitude, where rules turn (CEIL above 0, RCEIL above 0x40, EVEN at 0x60), and beside.
+_TURNS = (0, 1, 0x3F, 0x40, 0x41, 0x5F, 0x60, 0x61, 0x7F)
+
+
+def turning_blocks(field: int = 129) -> list[list[Block]]:
+    """By mantissa of the largest magnitude, at or beside which a rule of scales turns: blocks with an element at every
+    ratio where codes change, exactly there and one unit beside. Where two rules give a row other scales, every block of
+    it gets other values.
+    """
+    rows = []
+    for mantissa in _TURNS:
+        amax = field << 7 | mantissa
+        elements = [[(ratio, units, i % 2 == 0) for i, ratio in enumerate(RATIOS)] for units in (0, 1, -1)]
+        rows.append([Block((*_at_ratios(amax, row), amax)) for row in elements])
+    return rows
 
 
 _SPECIAL: dict[str, list[int]] = {

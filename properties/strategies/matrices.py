@@ -1,5 +1,7 @@
 """Whole operands. Bulk data follow from a drawn seed; what matters is drawn: shape, blocks, levels, spreads."""
 
+from collections.abc import Sequence
+
 import torch
 from hypothesis import strategies as st
 
@@ -65,6 +67,16 @@ def ramped(
     a = activations_of(ramp(m, k // 32, left, base_a), generator)
     scales = ramp(n, k // 32, right, base_b)
     return Operands(a, random_codes(n, k, generator), scales, under_test().kernel.dialect, words)
+
+
+def rows_of_blocks(rows: Sequence[Sequence[Block]], shape: Shape, words: str) -> Operands:
+    """Row i of A holds the blocks of rows[i] in turn, over and over; W has random codes and scales near 1."""
+    m, n, k = shape
+    a = torch.cat(
+        [stacked(rows[i % len(rows)][g % len(rows[i % len(rows)])] for g in range(k // 32)) for i in range(m)]
+    )
+    codes = random_codes(n, k, torch.Generator().manual_seed(0))
+    return Operands(a.reshape(m, k), codes, ramp(n, k // 32, 3, 126), under_test().kernel.dialect, words)
 
 
 @st.composite

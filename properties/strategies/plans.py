@@ -9,7 +9,8 @@ from mxassay.properties.entries import ENTRIES
 from mxassay.properties.kernel import KernelUnderTest, Launch, under_test
 
 # A small lattice: each of its rows compiles anew for each kind of shape. It covers both ways to read scales, both
-# MFMAs, linear weights, tiles from one row up, bands, and splits with whole and with ragged spans.
+# MFMAs, linear weights, tiles from one row up, bands, splits with whole and with ragged spans, and layouts by hand,
+# which take the launches whose K suits them.
 PLANS: tuple[dict[str, Any], ...] = (
     {"tile_m": 16, "tile_n": 32, "tile_k": 256},
     {"tile_m": 4, "tile_n": 16, "tile_k": 128},
@@ -21,6 +22,8 @@ PLANS: tuple[dict[str, Any], ...] = (
     {"tile_m": 16, "tile_n": 32, "tile_k": 256, "linear": True},
     {"tile_m": 8, "tile_n": 16, "tile_k": 128, "splits": 5, "linear": True},
     {"tile_m": 32, "tile_n": 64, "tile_k": 256, "matrix_instr_nonkdim": 32, "num_warps": 8, "group_m": 2},
+    {"tile_m": 16, "tile_n": 64, "tile_k": 256, "num_warps": 2, "direct": True},
+    {"tile_m": 32, "tile_n": 128, "tile_k": 512, "splits": 2, "direct": True},
 )
 
 

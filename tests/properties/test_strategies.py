@@ -1,6 +1,7 @@
 """Every strategy reaches what it claims."""
 
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,11 @@ from mxassay.properties.strategies import (
     usable_blocks,
     wide_operands,
 )
-from mxassay.properties.strategies.blocks import RATIOS, SPECIAL, Block, fits_bfloat16, stacked
+from mxassay.properties.strategies.blocks import RATIOS, SPECIAL, Block, fits_bfloat16, stacked, turning_blocks
 from mxassay.properties.strategies.matrices import activations_of, ramped, random_codes
 from mxassay.properties.strategies.scales import ramp, safe_spread, sweep
 from mxassay.properties.sweeps import every_amax, every_ratio, matrix_of
-from mxassay.reference import DIALECTS, EVEN, certificate, encode, quantize
+from mxassay.reference import CEIL, DIALECTS, EVEN, FLOOR, RCEIL, certificate, dequantize, encode, quantize
 
 
 def drawn(strategy, count=200):
@@ -298,3 +299,24 @@ def test_a_matrix_is_its_blocks_and_zeros():
 
 def test_ramped_words_say_what_was_made():
     assert "sweep scale bytes from 60" in repr(ramped((2, 16, 64), 0, start=60))
+
+
+@pytest.mark.parametrize("field", [129, 3, 250])
+def test_turning_blocks_tell_every_two_rules_apart(field):
+    rows = torch.stack([stacked(row) for row in turning_blocks(field)])
+    for one, other in combinations((EVEN, FLOOR, CEIL, RCEIL), 2):
+        first, second = (quantize(rows, rule) for rule in (one, other))
+        scaled = first.scales != second.scales
+        assert scaled.any()
+        differ = (dequantize(*first) != dequantize(*second)).any(-1)
+        assert torch.equal(differ, scaled.squeeze(-1))
+
+
+def test_turning_blocks_hold_every_ratio_exactly_and_one_unit_beside():
+    for exact, above, below in turning_blocks():
+        *bits, amax = exact.bits
+        ratios = exact.values.abs().double() / 2.0 ** (int(quantize(exact.values.unsqueeze(0)).scales) - 127)
+        assert {ratio for ratio in RATIOS if ratio <= ratios.max()} <= set(ratios.tolist())
+        assert [b & 0x7FFF for b in above.bits] == [min((b & 0x7FFF) + 1, amax) for b in bits] + [amax]
+        assert all(b & 0x7FFF in (e & 0x7FFF, (e & 0x7FFF) - 1) for b, e in zip(below.bits, exact.bits, strict=True))
+        assert below.bits != exact.bits

@@ -1,5 +1,6 @@
 """The certificate and the bound against adders that round, truncate and align, in orders good and bad."""
 
+import itertools
 import random
 from fractions import Fraction
 
@@ -243,6 +244,18 @@ def test_a_number_is_wrong_where_nan_is_expected(number):
     a, a_scales = operand([[1.0]], [127])
     expected = expectation(a, a_scales, a, torch.full_like(a_scales, 255))
     assert expected.exact.isnan().all()
+    assert not expected.wrong(torch.tensor([[float("nan")]], dtype=torch.bfloat16)).item()
+    assert expected.wrong(torch.tensor([[number]], dtype=torch.bfloat16)).item()
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 1.0, float("inf"), float("-inf")])
+@pytest.mark.parametrize("signs", [*itertools.product((0x7FC0, -0x40), repeat=3)], ids=str)
+def test_which_nan_stands_for_nan_is_of_no_account(number, signs):
+    """NaN of either sign in each of exact, lower and upper: the bits of -NaN order below all numbers, of NaN above."""
+    a, a_scales = operand([[1.0]], [127])
+    expected = expectation(a, a_scales, a, torch.full_like(a_scales, 255))
+    nans = (torch.tensor([[bits]], dtype=torch.int16).view(torch.bfloat16) for bits in signs)
+    expected = expected._replace(**dict(zip(("exact", "lower", "upper"), nans, strict=True)))
     assert not expected.wrong(torch.tensor([[float("nan")]], dtype=torch.bfloat16)).item()
     assert expected.wrong(torch.tensor([[number]], dtype=torch.bfloat16)).item()
 
