@@ -33,6 +33,12 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a number must be 0 or more, not {text}")
+    return int(text)
+
+
 def _shapes_word(text: str) -> str | Shape:
     return text if text in ("leaderboard", "tests", "edges", "all") else _shape(text)
 
@@ -234,10 +240,16 @@ def parser() -> argparse.ArgumentParser:
     campaign = commands.add_parser("campaign", help="a sweep over many workers, which can be taken up again")
     campaign.add_argument("kernels", nargs="*", metavar="KERNEL", help="as in `mxassay check`; own (default) is ours")
     campaign.add_argument("--shapes", nargs="+", type=_shapes_word, metavar="SHAPE", help="as in check (leaderboard)")
-    campaign.add_argument("--dialects", nargs="+", default=["even"], metavar="NAME", help="of the inputs (even)")
+    campaign.add_argument(
+        "--dialects",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="of the inputs (default: what a kernel declares, or even)",
+    )
     campaign.add_argument("--seeds", type=_positive, default=1, help="inputs for each case (default: 1)")
     campaign.add_argument(
-        "--neighbours", type=int, default=0, help="plans beside the own one of our kernel (default: 0)"
+        "--neighbours", type=_count, default=0, help="plans beside the own one of our kernel (default: 0)"
     )
     campaign.add_argument("--abi", help="of the kernels; told from their names by default")
     campaign.add_argument("--aiter", metavar="PATH", help="root of an aiter checkout, for kernels that import aiter")

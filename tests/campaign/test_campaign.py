@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -70,6 +72,51 @@ def test_jobs_are_the_product_each_once():
     assert len(jobs) == len(set(jobs)) == 2 * 2 * 2 * (4 + 1)
     assert {job.plan_words for job in jobs if job.spec} == {"own"}
     assert all(Job.from_wire(json.loads(json.dumps(job.as_wire()))) == job for job in jobs)
+
+
+def test_a_dialect_is_the_kernels_own_unless_it_is_chosen(tmp_path):
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text('MXASSAY = {"dialect": "floor", "multiples": (4, 64, 64)}\n')
+    words = [str(kernel), "own"], [(1, 16, 64), (4, 64, 512)]
+
+    def found(dialects):
+        return [(job.spec is None, job.shape, job.dialect) for job in Sweep(*words, dialects, 1, "emulated").jobs()]
+
+    own = [(True, (1, 16, 64), "even"), (False, (4, 64, 512), "floor"), (True, (4, 64, 512), "even")]
+    assert found([]) == own
+    assert found(["ceil", "even"]) == [(*job[:2], name) for name in ("ceil", "even") for job in own]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dialects", "even", "evn"], "dialect must be one of even, "),
+        (["--neighbours", "-1"], "a number must be 0 or more, not -1"),
+        (["KERNEL:f"], "the shapes of a campaign must be such as its kernels take, not all refused by them"),
+    ],
+)
+def test_what_is_refused_before_any_worker_starts(words, said, tmp_path, capsys):
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text('MXASSAY = {"multiples": (4, 64, 64)}\n')
+    words = [word.replace("KERNEL", str(kernel)) for word in words]
+    try:
+        code = main(["campaign", *SHAPE, *words, "--history", str(tmp_path / "h.sqlite")])
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "h.sqlite").exists()
+
+
+def test_a_failure_says_what_is_wrong(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("kernel.py").write_text(
+        "from mxassay.optimized import matmul\ndef f(a, b, s):\n    return matmul(a, b, s) * 2\n"
+    )
+    assert main(["campaign", "kernel.py:f", *SHAPE, "--workers", "1", "--history", "h.sqlite"]) == 1
+    printed = capsys.readouterr().out
+    assert re.search(r"FAIL .* on 1,16,64, own, even, seed 0 +16 +out\[0, 0\] is 0x\w{4}, must be 0x\w{4}\n", printed)
+    assert printed.splitlines()[-1].startswith("1 job: 1 FAIL; 0 done before, 1 now in ")
 
 
 def test_a_verdict_is_kept_once(tmp_path):

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from mxassay.campaign.job import Job
+from mxassay.declaration import settled
+from mxassay.errors import ContractError
 from mxassay.kernels import Shape
 
 __all__ = ["Sweep"]
@@ -11,8 +13,12 @@ __all__ = ["Sweep"]
 
 @dataclass(frozen=True)
 class Sweep:
-    """What to do. `kernels`: as on the command line, "own" is ours; `neighbours`: so many plans beside our kernel's own
-    for each shape."""
+    """What to do. `kernels`: as on the command line, "own" is ours; `dialects`: of the inputs, none: the one that each
+    kernel declares; `neighbours`: so many plans beside our kernel's own for each shape. A shape that a kernel declares
+    not to take is no job.
+
+    Raises ContractError on a dialect that is none of mxassay.reference.DIALECTS, here or in a kernel's file.
+    """
 
     kernels: Sequence[str]
     shapes: Sequence[Shape]
@@ -25,12 +31,16 @@ class Sweep:
 
     def jobs(self) -> list[Job]:
         """Each once, in an order that visits all kernels and shapes early."""
+        dialects: Sequence[str | None] = self.dialects or [None]
+        specs = [None if kernel == "own" else kernel for kernel in self.kernels]
         found = [
             Job(spec, self.abi if spec else None, self.aiter, self.device, shape, dialect, seed, plan, words)
             for seed in range(self.seeds)
-            for dialect in self.dialects
+            for asked in dialects
             for shape in self.shapes
-            for spec in (None if kernel == "own" else kernel for kernel in self.kernels)
+            for spec in specs
+            if (told := settled(spec, asked)).admits(shape)
+            for dialect in [_known(told.dialect)]
             for plan, words in self._plans(spec, shape)
         ]
         return list(dict.fromkeys(found))
@@ -47,3 +57,11 @@ class Sweep:
             if number > self.neighbours:
                 return
             yield tuple(asdict(plan).items()), plan.words
+
+
+def _known(dialect: str | None) -> str:
+    from mxassay.reference import DIALECTS
+
+    if dialect not in DIALECTS:
+        raise ContractError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect}")
+    return dialect

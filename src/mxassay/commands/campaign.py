@@ -21,6 +21,7 @@ from mxassay.campaign.sweep import Sweep
 from mxassay.commands.check import shapes_named
 from mxassay.devices import device
 from mxassay.environment import environment
+from mxassay.errors import ContractError
 from mxassay.verdicts import Document, Verdict, exit_code, worst
 
 _SHOWN = 20
@@ -42,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
         aiter=options.aiter,
     )
     jobs = sweep.jobs()
+    if not jobs:
+        raise ContractError("the shapes of a campaign must be such as its kernels take, not all refused by them")
     path = Path(options.history) if options.history else default_path()
     engine: ProcessEngine | DaskEngine = ProcessEngine(options.workers or len(os.sched_getaffinity(0)))
     if options.engine == "dask" or options.scheduler:
@@ -90,19 +93,34 @@ def _report(
     bad = [(job, outcome) for job, outcome in outcomes if outcome["verdict"] != Verdict.PASS.value]
     if bad:
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in ("verdict", "job", "wrong", "message"):
+        for heading in ("verdict", "job", "wrong", "why"):
             table.add_column(heading)
         for job, outcome in bad[:_SHOWN]:
             wrong = str(outcome["bit_differences"] or "")
-            table.add_row(outcome["verdict"], escape(job.words), wrong, escape(outcome["message"].split("\n")[0]))
+            table.add_row(outcome["verdict"], escape(job.words), wrong, escape(_why(outcome)))
         console.print(table)
         if len(bad) > _SHOWN:
             console.print(f"and {len(bad) - _SHOWN} more; see mxassay history", highlight=False)
     counted = ", ".join(f"{count} {name}" for name, count in Counter(result.value for result in results).items())
-    lost = f"; {deaths} workers lost and replaced" if deaths else ""
+    lost = f"; {_counted(deaths, 'worker')} lost and replaced" if deaths else ""
     console.print(
-        f"{len(jobs)} jobs: {counted}; {len(jobs) - len(outcomes)} done before, "
+        f"{_counted(len(jobs), 'job')}: {counted}; {len(jobs) - len(outcomes)} done before, "
         f"{len(outcomes)} now in {seconds:.0f} s{lost}",
         highlight=False,
     )
     return exit_code(verdict)
+
+
+def _why(outcome: dict[str, Any]) -> str:
+    """A line for people: the first wrong output, or what was said instead."""
+    if first := outcome.get("first_wrong"):
+        index = ", ".join(map(str, first["index"]))
+        demanded = f"must be {first['expected_hex']}"
+        if not first["certified"]:
+            demanded = f"must lie in {first['lower_hex']}..{first['upper_hex']}"
+        return f"out[{index}] is {first['got_hex']}, {demanded}"
+    return str(outcome["message"]).split("\n")[0]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
