@@ -11,11 +11,11 @@ from mxassay.properties.catalogue import CATALOGUE
 from mxassay.properties.faults.fault import Fault
 from mxassay.properties.faults.tree import Tree
 
-_ALWAYS_OUT = ("properties/faults/", "src/mxassay/commands/", "README.md", "conftest.py", "pyproject.toml")
+_ALWAYS_OUT = ("properties/faults/", "src/mxassay/commands/", "docs/", "README.md", "conftest.py", "pyproject.toml")
 # What a result of each kind does not depend on.
 _LEFT_OUT = {
     "suite": (*_ALWAYS_OUT, "tests/", "triage/", "src/mxassay/figures/", "gfx950/probe/", "gfx950/timing/"),
-    "tests": ("properties/faults/",),
+    "tests": ("properties/faults/", "docs/", "README.md"),
     "gates": (
         *_ALWAYS_OUT,
         "tests/",

@@ -113,7 +113,7 @@ def run(
         def put_on_trial(fault: Fault) -> Trial:
             root = folder / fault.id
             try:
-                plant = partial(tree.planted, fault, root)
+                plant = partial(_plant, tree, root)
                 return try_fault(fault, plant, setting, cache, limits[fault.device], killers.get(fault.id, ""))
             finally:
                 shutil.rmtree(root, ignore_errors=True)
@@ -130,6 +130,10 @@ def run(
                 raise
     processes.stop()
     return Campaign(profile, cache.code, tuple(found[fault.id] for fault in faults))
+
+
+def _plant(tree: Tree, root: Path, fault: Fault | None) -> Tree:
+    return tree.planted(fault, root / ("changed" if fault else "unchanged"))
 
 
 class Limits(dict[str, float]):

@@ -65,8 +65,9 @@ def snapshot(root: Path) -> Tree:
         for file in ("pyproject.toml", "conftest.py", "README.md"):
             if (checkout / file).is_file():
                 shutil.copy(checkout / file, root)
-        if (checkout / "tests").is_dir():
-            shutil.copytree(checkout / "tests", root / "tests", ignore=_LEFT_OUT)
+        for name in ("tests", "docs"):  # the pages too, which tests compare
+            if (checkout / name).is_dir():
+                shutil.copytree(checkout / name, root / name, ignore=_LEFT_OUT)
     else:
         # mxassay/__init__.py takes the folder above src for a checkout when it finds this file.
         (root / "pyproject.toml").write_text("", encoding="utf-8")

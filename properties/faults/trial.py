@@ -161,30 +161,37 @@ class Trial:
 
 
 def try_fault(
-    fault: Fault, plant: Callable[[], Tree], setting: Setting, cache: Cache, limit: dict[str, float], first: str = ""
+    fault: Fault,
+    plant: Callable[[Fault | None], Tree],
+    setting: Setting,
+    cache: Cache,
+    limit: dict[str, float],
+    first: str = "",
 ) -> Trial:
-    """Put `fault` on trial. `plant` makes a copy with the fault in it, and is called only if something is not kept.
+    """Put `fault` on trial. `plant` makes a copy with the fault in it, or without one, where something is not kept.
 
     The quick profile's examples come first in every profile, as in `mxassay check --profile`. A run longer than
     `limit` seconds, by profile, counts as hanging. `first` names tests to begin with, with commas.
+
+    Raises MxassayError where one of the machinery's own tests sees the fault, and fails without it too.
     """
     planted: list[Tree] = []
 
     def tree() -> Tree:
         if not planted:
-            planted.append(plant())
+            planted.append(plant(fault))
         return planted[0]
 
     suite, tests = asdict(Death(None)), None
     if fault.stage in _TESTS_FIRST:
-        tests = _tests(fault, tree, setting, cache, limit["quick"])
+        tests = _tests(fault, tree, plant, setting, cache, limit["quick"])
     # What is proved to change nothing is tried once, in case the proof is wrong.
     for profile in dict.fromkeys(("quick", "quick" if fault.equivalent else setting.profile)):
         if suite["by"] is None and (tests is None or tests["by"] is None):
             suite = _suite(fault, tree, replace(setting, profile=profile), cache, limit[profile], first)
             suite["profile"] = profile if suite["by"] else ""
     if suite["by"] is None and tests is None and fault.stage in JUDGES:
-        tests = _tests(fault, tree, setting, cache, limit["quick"])
+        tests = _tests(fault, tree, plant, setting, cache, limit["quick"])
     gates = cache.recall("gates", fault, device=fault.device)
     if gates is None:
         gates = run_usual(tree(), fault.device, setting, limit[setting.profile])
@@ -204,10 +211,24 @@ def _suite(
     return dict(known)
 
 
-def _tests(fault: Fault, tree: Callable[[], Tree], setting: Setting, cache: Cache, limit: float) -> dict[str, Any]:
+def _tests(
+    fault: Fault,
+    tree: Callable[[], Tree],
+    plant: Callable[[Fault | None], Tree],
+    setting: Setting,
+    cache: Cache,
+    limit: float,
+) -> dict[str, Any]:
     known = cache.recall("tests", fault, device=fault.device)
     if known is None:
         known = asdict(run_tests(fault, tree(), setting, limit))
+        if known["by"] is not None:
+            without = run_tests(fault, plant(None), setting, limit, only=known["by"])
+            if without.by is not None:
+                raise MxassayError(
+                    f"{known['by']} must pass without a planted fault, not fail ({without.how}): {without.message}; "
+                    f"mend that first, since {fault.id} would count as killed"
+                )
         cache.keep("tests", fault, known, device=fault.device)
     return dict(known)
 
@@ -221,12 +242,17 @@ def run_suite(tree: Tree, device: str, setting: Setting, limit: float, first: st
     return _pytest(tree, [*words, f"--hypothesis-seed={setting.seed}"], setting, limit, {FIRST: first})
 
 
-def run_tests(fault: Fault, tree: Tree, setting: Setting, limit: float) -> Death:
-    """The tests of the folder that the fault lies in, up to the first failure. An absent folder finds nothing."""
+def run_tests(fault: Fault, tree: Tree, setting: Setting, limit: float, only: str = "") -> Death:
+    """The tests of the folder that the fault lies in, up to the first failure. An absent folder finds nothing.
+
+    `only`: the one test, or what else failed of a session, as `Death.by` names it.
+    """
     folder = tree.root / "tests" / _TESTS.get(fault.file.split("/")[0], "-")
     if not folder.is_dir():
         return Death(None)
-    return _pytest(tree, [str(folder), "--mx-device", fault.device], setting, limit, {})
+    asked = [str(tree.root / only)] if "::" in only or only.endswith(".py") else [str(folder)]
+    asked += ["--collect-only"] if only == "session" else []
+    return _pytest(tree, [*asked, "--mx-device", fault.device], setting, limit, {})
 
 
 def run_usual(tree: Tree, device: str, setting: Setting, limit: float) -> dict[str, Any]:

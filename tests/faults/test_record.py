@@ -69,7 +69,7 @@ def test_other_profiles_begin_with_quick(killing, ran, setting, monkeypatch):
     monkeypatch.setattr(trial, "run_suite", suite)
     thorough = trial.replace(setting, profile="thorough")
     limits = {"quick": 1.0, "thorough": 2.0}
-    found = trial.try_fault(FAULT, lambda: None, thorough, Forgetful(), limits, "test_tiny.py::test_scales")
+    found = trial.try_fault(FAULT, lambda fault: None, thorough, Forgetful(), limits, "test_tiny.py::test_scales")
     assert [profile for profile, _, _ in profiles] == ran
     assert all(limit == limits[profile] for profile, limit, _ in profiles)
     assert {first for _, _, first in profiles} == {"test_tiny.py::test_scales"}

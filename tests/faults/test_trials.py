@@ -1,7 +1,9 @@
 """Faults that are killed, faults that survive, crashes, hangs: each is told apart, with the property and the count."""
 
 import json
+import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -152,6 +154,33 @@ def test_the_machinery_s_tests_are_asked_where_the_suite_is_blind(tiny, setting,
     assert trial.run_suite(planted, "emulated", setting, 60).by is None
     assert trial.run_tests(blind, planted, setting, 60).by == "tests/layouts/test_golden_now.py::test_it"
     assert trial.run_tests(blind, tree, setting, 60).by is None
+
+
+def test_a_test_that_fails_without_the_fault_kills_nothing(tiny, setting, tmp_path, monkeypatch):
+    tree = tiny(tmp_path / "original")
+    monkeypatch.setitem(trial._TESTS, "layouts", "layouts/alone")
+    folder = tree.root / "tests" / "layouts" / "alone"
+    folder.mkdir()
+    (folder / "test_it.py").write_text(
+        "from mxassay.layouts import PACKING\ndef test_it(): assert PACKING.name == 'PACKING'\n"
+    )
+    blind = replace(WEIGHTS, id="blind", stage="checker", find='name="PACKING"', replace='name="PACK"')
+
+    def plant(fault):
+        return tree.planted(fault, tmp_path / ("changed" if fault else "unchanged"))
+
+    def recalled(kind, fault, **asked):
+        return {"passed": dict.fromkeys(PASSED["passed"], True), "message": ""} if kind == "gates" else None
+
+    cache = SimpleNamespace(recall=recalled, keep=lambda *words, **asked: None)
+    found = trial.try_fault(blind, plant, setting, cache, {"quick": 60.0})
+    assert (found.verdict, found.death.by) == ("killed", "tests/layouts/alone/test_it.py::test_it")
+    shutil.rmtree(tmp_path / "changed")
+    shutil.rmtree(tmp_path / "unchanged")
+    (folder / "test_it.py").write_text("def test_it(): assert False\n")
+    words = r"^tests/layouts/alone/test_it\.py::test_it must pass without a planted fault, not fail \(failure\): .*"
+    with pytest.raises(MxassayError, match=rf"(?s){words}mend that first, since blind would count as killed$"):
+        trial.try_fault(blind, plant, setting, cache, {"quick": 60.0})
 
 
 def as_toml(fault):
