@@ -4,14 +4,17 @@
 In the scaled MFMA one lane holds exactly one block of 32 (AMD CDNA4 ISA, "Dense matrix F8F6F4"). Activations are
 brought into that layout before they are quantized, so the largest magnitude of a block is found inside a lane, two
 numbers at a time, and each conversion fills its own byte of a register. Preshuffled weights and shuffled scales lie in
-memory as the lanes want them. Waves share the quantizing of a tile, and exchange codes through LDS.
+memory as the lanes want them. Waves share the quantizing of a tile. Everything that goes through LDS is written before
+any of it is read, so that a workgroup meets twice at most, however many steps it has.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
+
+from mxassay.optimized.direct_layouts import block_layout, row_layout, shared_rows, shared_scales, stripe_layout
 
 if TYPE_CHECKING:
     import torch
@@ -20,61 +23,8 @@ if TYPE_CHECKING:
     from mxassay.optimized.split_k import SplitK
 
 _MOST_SPAN, _MOST_WORK = 2048, 1 << 23  # unrolled: what compiles without spills (tile_m * tile_n * span)
+_MOST_STAGED = 1 << 15  # tile_m * span: pairs, codes and scales of it take 84 of 160 KiB of LDS
 _GRID_Y = 65535  # HIP and CUDA: the largest second and third size of a grid
-
-
-@gluon.constexpr_function
-def block_layout(TILE_M: int, TILE_K: int, WARPS: int) -> Any:
-    """Pairs int32 (TILE_M, TILE_K // 2): lane m + 16 * (block % 4) holds the sixteen pairs of a block; waves share K,
-    then rows."""
-    lane = [[1, 0], [2, 0], [4, 0], [8, 0], [0, 16], [0, 32]]
-    register = [[0, 1], [0, 2], [0, 4], [0, 8]]
-    warp: list[list[int]] = []
-    k, m = 64, 16
-    while 1 << len(warp) < WARPS:
-        if k < TILE_K // 2:
-            warp.append([0, k])
-            k *= 2
-        elif m < TILE_M:
-            warp.append([m, 0])
-            m *= 2
-        else:
-            warp.append([0, 0])
-    while k < TILE_K // 2:
-        register.append([0, k])
-        k *= 2
-    while m < TILE_M:
-        register.append([m, 0])
-        m *= 2
-    return gl.DistributedLinearLayout(register, lane, warp, [], [TILE_M, TILE_K // 2])
-
-
-@gluon.constexpr_function
-def row_layout(TILE_K: int, WARPS: int) -> Any:
-    """The same pairs as memory is read best: 16 bytes a lane, neighbours beside each other."""
-    lanes = min(64, TILE_K // 8)
-    return gl.BlockedLayout([1, 4], [64 // lanes, lanes], [WARPS, 1], [1, 0])
-
-
-@gluon.constexpr_function
-def stripe_layout(TILE_N: int, TILE_K: int, WARPS: int) -> Any:
-    """Shuffled scale bytes (TILE_N // 32, TILE_K): a lane's four neighbours are its two tiles of rows by two halves of
-    K."""
-    lane = [[0, 4 << i] for i in range(6)]
-    register = [[0, 1], [0, 2]]
-    k = 256
-    while k < TILE_K:
-        register.append([0, k])
-        k *= 2
-    warp: list[list[int]] = []
-    stripe = 1
-    while 1 << len(warp) < WARPS:
-        warp.append([stripe, 0])
-        stripe *= 2
-    while stripe < TILE_N // 32:
-        register.append([stripe, 0])
-        stripe *= 2
-    return gl.DistributedLinearLayout(register, lane, warp, [], [TILE_N // 32, TILE_K])
 
 
 @gluon.jit
@@ -165,6 +115,9 @@ def direct_gemm_kernel(
     STRIPES: gl.constexpr = stripe_layout(TILE_N, TILE_K, WARPS)
     LEFT_SCALES: gl.constexpr = gl.amd.cdna4.get_mfma_scale_layout(LEFT, [TILE_M, TILE_K // 32])
     RIGHT_SCALES: gl.constexpr = gl.amd.cdna4.get_mfma_scale_layout(RIGHT, [TILE_N, TILE_K // 32])
+    PAIRS_SHARED: gl.constexpr = shared_rows(TILE_M, TILE_K // 2, 4)
+    CODES_SHARED: gl.constexpr = shared_rows(TILE_M, TILE_K // 2, 16)
+    SCALES_SHARED: gl.constexpr = shared_scales(TILE_M, TILE_K // 32)
     first_n = gl.program_id(0) * TILE_N
     first_m = gl.program_id(1) * TILE_M
     split = gl.program_id(2)
@@ -201,12 +154,27 @@ def direct_gemm_kernel(
         w_loaded = w_loaded + (weights,)  # type: ignore[assignment]  # noqa: RUF005
         stripes = gl.amd.cdna4.buffer_load(ws_tile, ws_offsets + step * TILE_K, cache=".cg")
         ws_loaded = ws_loaded + (stripes,)  # type: ignore[assignment]  # noqa: RUF005
+    if BY_ROWS:
+        staged = ()
+        for step in gl.static_range(STEPS):
+            rows = gl.allocate_shared_memory(gl.int32, [TILE_M, TILE_K // 2], PAIRS_SHARED, a_loaded[step])
+            staged = staged + (rows,)  # type: ignore[assignment]  # noqa: RUF005
+        a_loaded = ()
+        for step in gl.static_range(STEPS):
+            a_loaded = a_loaded + (staged[step].load(BLOCKS),)  # type: ignore[assignment]  # noqa: RUF005
+    codes = ()
+    code_scales = ()
+    for step in gl.static_range(STEPS):
+        packed, scale = quantize_blocks(a_loaded[step], TILE_M, TILE_K)
+        rows = gl.allocate_shared_memory(gl.uint8, [TILE_M, TILE_K // 2], CODES_SHARED, packed)
+        codes = codes + (rows,)  # type: ignore[assignment]  # noqa: RUF005
+        columns = gl.allocate_shared_memory(gl.uint8, [TILE_M, TILE_K // 32], SCALES_SHARED, scale)
+        code_scales = code_scales + (columns,)  # type: ignore[assignment]  # noqa: RUF005
     left = ()
     left_scales = ()
     for step in gl.static_range(STEPS):
-        packed, scale = quantize_blocks(gl.convert_layout(a_loaded[step], BLOCKS), TILE_M, TILE_K)
-        left = left + (gl.convert_layout(packed, LEFT),)  # type: ignore[assignment]  # noqa: RUF005
-        left_scales = left_scales + (gl.convert_layout(scale, LEFT_SCALES),)  # type: ignore[assignment]  # noqa: RUF005
+        left = left + (codes[step].load(LEFT),)  # type: ignore[assignment]  # noqa: RUF005
+        left_scales = left_scales + (code_scales[step].load(LEFT_SCALES),)  # noqa: RUF005
     accumulator = gl.zeros((TILE_M, TILE_N), gl.float32, MATRIX)
     for step in gl.static_range(STEPS):
         # Bytes of a chunk: (group % 4, row % 16, group % 8 // 4, row % 32 // 16).
@@ -239,6 +207,7 @@ def fits(
     aligned = a.stride(1) == 1 and a.stride(0) % 8 == 0 and not (a.data_ptr() | weights.data_ptr()) % 16
     small = (
         split.span <= _MOST_SPAN
+        and plan.tile_m * split.span <= _MOST_STAGED
         and plan.tile_m * plan.tile_n * split.span <= _MOST_WORK
         and max(2 * m * a.stride(0), weights.numel(), scales.numel(), 4 * plan.tile_m * destination.stride(1)) < 1 << 31
         and max(triton.cdiv(m, plan.tile_m), split.count) <= _GRID_Y

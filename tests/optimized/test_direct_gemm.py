@@ -21,6 +21,8 @@ CASES = [
     ((48, 256, 1536), {"tile_m": 16, "tile_n": 128, "tile_k": 512, "splits": 3}),
     ((7, 528, 2048), {"tile_m": 16, "tile_n": 256, "tile_k": 512, "splits": 2, "num_warps": 8}),
     ((64, 48, 256), {"tile_m": 64, "tile_n": 64, "tile_k": 256, "num_warps": 2}),
+    ((16, 144, 2048), {"tile_m": 16, "tile_n": 128, "tile_k": 1024}),  # as much as is staged in LDS
+    ((32, 272, 1024), {"tile_m": 32, "tile_n": 256, "tile_k": 512, "num_warps": 8}),
 ]
 
 
@@ -80,6 +82,15 @@ def test_activations_that_do_not_fit_take_the_usual_kernel(changed, make_case, a
     assert not calls
     assert_same_bits(out, matmul(a.contiguous(), case.b, case.scales, plan=plan))
     assert len(calls) == 1
+
+
+@only_gfx950
+def test_more_than_lds_holds_takes_the_usual_kernel(make_case, assert_same_bits, monkeypatch):
+    calls = launched(monkeypatch)
+    case = make_case(64, 64, 768)
+    plan = Plan(tile_m=64, tile_n=64, tile_k=256, num_warps=2, direct=True)
+    assert_same_bits(matmul(case.a, case.b, case.scales, plan=plan), case.expected)
+    assert not calls
 
 
 @only_gfx950

@@ -69,8 +69,8 @@ def test_the_table_has_the_contest_shapes():
         (16, 2112, 7168): "16x256x512 splits=7 direct=True",
         (32, 4096, 512): "16x128x512 direct=True",
         (32, 2880, 512): "16x128x512 direct=True",
-        (64, 7168, 2048): "16x128x1024 direct=True",
-        (256, 3072, 1536): "16x256x512 group_m=8 direct=True",
+        (64, 7168, 2048): "16x128x512 waves_per_eu=1 direct=True",
+        (256, 3072, 1536): "16x256x512 group_m=8 num_warps=8 direct=True",
     }
 
 
