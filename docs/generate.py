@@ -23,6 +23,7 @@ from chapters import (  # noqa: E402
     overview,
     scaled_mfma,
     sources,
+    time_model,
     witnesses,
 )
 
@@ -42,6 +43,7 @@ def pages() -> dict[str, str]:
         "spec/certificate.md": certificate.page(),
         "spec/sources.md": sources.page(),
         "spec/witnesses.md": witnesses.page(),
+        "spec/time-model.md": time_model.page(),
         "properties.md": markdown(),
         "explorer/index.html": explorer.page(DOCS / "explorer" / "index.html"),
     }

@@ -43,7 +43,7 @@ def page() -> str:
         "",
         *_toctree("Layouts", [slug(name) for name in LAYOUTS]),
         *_toctree("Meaning", [name for name, *_ in _CHAPTERS]),
-        *_toctree("More", ["witnesses", "explorer-page", "sources"]),
+        *_toctree("More", ["witnesses", "time-model", "explorer-page", "sources"]),
     ]
     return "\n".join(lines).rstrip() + "\n"
 

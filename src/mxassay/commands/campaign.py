@@ -66,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
                 engine.run(todo, done)
         keys = {ledger.key(job) for job in jobs}
         results = [Verdict(entry.result) for entry in history.entries() if ledger.key_of(entry) in keys]
+    for kernel, shape in sweep.left_out():
+        print(f"left out: {kernel} does not take {','.join(map(str, shape))}", file=sys.stderr)
     return _report(options, jobs, outcomes, results, engine.deaths, time.perf_counter() - started)
 
 
