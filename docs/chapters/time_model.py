@@ -26,17 +26,18 @@ def page() -> str:
         "",
         (
             "`mxassay bench gfx950` and `mxassay bench --tune` set a time beside a kernel that ran on the emulated "
-            "card. What is counted is fact: instructions by class, waits, bytes, lines, LDS cycles, registers. The time is "
-            "a model's: the launch floor, and then the longest of these bounds."
+            "card. What is counted is fact: instructions by class, waits, bytes, lines, LDS cycles, registers. The "
+            "time is a model's: the launch floor, and then the longest of these bounds."
         ),
         "",
         *table(("bound", "what it is"), _BOUNDS),
         "",
         (
-            "Workgroups go to the dies in turn, and evenly to a die's compute units. A wave issues in order, once in "
-            "four cycles; a load's data are there a latency after its issue, and `s_waitcnt` waits for them; a barrier "
-            "waits for the last wave. Overlap inside a launch is taken as perfect, between launches as none. It is a model "
-            "to compare kernels by, no prediction: where it and experience with a card disagree, experience is right."
+            "Workgroups go to the dies in turn, and evenly to a die's compute units. A wave issues in order, once "
+            "in four cycles; a load's data are there a latency after its issue, and `s_waitcnt` waits for them; a "
+            "barrier waits for the last wave. Overlap inside a launch is taken as perfect, between launches as "
+            "none. It is a model to compare kernels by, no prediction: where it and experience with a card "
+            "disagree, experience is right."
         ),
         "",
         "## How far to trust it",
