@@ -1,11 +1,13 @@
 """Source or compiler: the same source is run on Triton's interpreter, and compiled in other ways."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 
 from mxassay.errors import MxassayError
+from mxassay.triage.budget import TimeUp
 from mxassay.triage.compilations import CHANGES, STAGES, Change, Compiled, compiled_by, first_difference
 from mxassay.triage.diagnosis import Blame, XRay
 from mxassay.triage.failure import Failure
@@ -15,9 +17,15 @@ Elsewhere = Callable[[Failure], Failure]
 """Makes the call on Triton's interpreter, in a process of its own, and returns the failure with what came of it there.
 Raises UnsupportedError where that can't be done."""
 
+Other = Callable[[Failure], tuple[str, Failure, list[Compiled]]]
+"""Makes the call with kernels that another Triton compiles: its version, what came of the call, and what it made of
+each kernel. Raises UnsupportedError where that can't be done."""
+
 # Constants that take another branch of the source, not another way through the compiler.
-_BRANCHES = ("USE_ASM=False", "ROUND_IN_INTEGERS=True")
+_DIRECT = "direct=False"
+_BRANCHES = ("USE_ASM=False", "ROUND_IN_INTEGERS=True", _DIRECT)
 _ASSEMBLY = "USE_ASM=False"
+_TRITON = "Triton "
 
 
 @dataclass(frozen=True)
@@ -29,15 +37,52 @@ class _Passing:
     difference: str
 
 
+@dataclass
+class _Tried:
+    """The failing compilation, those that pass, how many differ from it, and what could not be tried."""
+
+    failing: list[Compiled]
+    passing: list[_Passing] = field(default_factory=list)
+    count: int = 0
+    also_wrong: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def add(self, words: str, outcome: Failure, kernels: list[Compiled]) -> None:
+        """Another compilation, and what came of it."""
+        parts = first_difference(self.failing, kernels)
+        if parts is None and words == _DIRECT:
+            parts = STAGES[0], ""  # another kernel altogether
+        if parts is None:
+            return  # the same code, or another course
+        self.count += 1
+        if not fails(outcome):
+            self.passing.append(_Passing(words, *parts))
+        elif words.startswith(_TRITON):
+            self.also_wrong.append(words)
+
+    @property
+    def remark(self) -> str:
+        """What else a reader must know, as the end of a sentence."""
+        wrong = f"; wrong with {' and '.join(self.also_wrong)} too" if self.also_wrong else ""
+        return wrong + (f"; not tried: {', '.join(self.left_out)}" if self.left_out else "")
+
+
 def blame(
-    failure: Failure, run: Run, elsewhere: Elsewhere, xray: XRay | None = None, changes: Sequence[Change] = CHANGES
+    failure: Failure,
+    run: Run,
+    elsewhere: Elsewhere,
+    xray: XRay | None = None,
+    changes: Sequence[Change] = CHANGES,
+    others: Sequence[Other] = (),
 ) -> Blame:
     """Whom to blame for a failing product of a Triton kernel on the emulated card.
 
     Wrong on the interpreter as well: the source. Right there: the compiler, inline assembly, a hazard, or source that
     the interpreter leaves out. To tell these apart the kernel is compiled in other ways; the passing one that parts
-    from the failing one latest names the stage. Branches for other hardware pass where the branch for this one is
-    wrong: then inline assembly is blamed only if `xray` finds its operands right and its results wrong.
+    from the failing one latest names the stage. In turn: other options (`changes`), other plans where none of those
+    passes, other Tritons (`others`). Branches for other hardware pass where the branch for this one is wrong: then
+    inline assembly is blamed only if `xray` finds its operands right and its results wrong. What a TimeUp leaves
+    untried is said.
 
     Small failures, please: the interpreter takes a tenth of a second for each tile.
     """
@@ -53,7 +98,7 @@ def blame(
         return Blame("unknown", f"Triton's interpreter does not finish the case: {there.error}")
     if fails(there):
         return _both_wrong(failure, there)
-    found = _compiled(failure, run, changes, xray)
+    found = _compiled(failure, run, changes, xray, others)
     waits = [point for point in xray.checkpoints if point.what.startswith("wait states")] if xray else []
     if found.culprit == "compiler" and any(point.differing for point in waits):
         words = f"; {waits[0].differing} conversions are read sooner than the hardware allows, a hazard"
@@ -61,26 +106,29 @@ def blame(
     return found
 
 
-def _compiled(failure: Failure, run: Run, changes: Sequence[Change], xray: XRay | None) -> Blame:
+def _compiled(
+    failure: Failure, run: Run, changes: Sequence[Change], xray: XRay | None, others: Sequence[Other]
+) -> Blame:
     """Right on the interpreter: what other compilations say."""
-    failing, passing, tried = _compilations(failure, run, changes)
-    if not failing:
+    tried = _compilations(failure, run, changes, others)
+    if not tried.failing:
         return Blame("unknown", "the interpreter is right, but no Triton kernel was launched here to compare with")
-    if not passing:
+    if not tried.passing:
         return Blame(
             "compiler",
-            f"right on Triton's interpreter, wrong as compiled, and in each of {tried} other compilations as well: the "
-            "compiler, or source that only this device runs",
+            f"right on Triton's interpreter, wrong as compiled, and in each of {tried.count} other compilations as "
+            f"well: the compiler, or source that only this device runs{tried.remark}",
         )
-    best = max(passing, key=lambda found: STAGES.index(found.stage))
+    best = max(tried.passing, key=lambda found: STAGES.index(found.stage))
     if best.change in _BRANCHES:
-        return _branch(best, xray)
-    others = len(passing) - 1
-    also = f" (and {others} more)" if others else ""
+        found = _branch(best, xray)
+        return replace(found, statement=found.statement + tried.remark)
+    others_pass = len(tried.passing) - 1
+    also = f" (and {others_pass} more)" if others_pass else ""
     return Blame(
         "compiler",
         f"right on Triton's interpreter and when compiled with {best.change}{also}, wrong as compiled: the two "
-        f"compilations part at {best.stage}",
+        f"compilations part at {best.stage}{tried.remark}",
         best.stage,
         best.change,
         best.difference,
@@ -107,21 +155,54 @@ def _out_of_range(failure: Failure) -> bool:
     return any(bool(((scales > 252) | (scales == 0)).any()) for scales in (operands.scales, operands.quantized.scales))
 
 
-def _compilations(failure: Failure, run: Run, changes: Sequence[Change]) -> tuple[list[Compiled], list[_Passing], int]:
-    """The failing compilation, those that pass, and how many were tried."""
+def _compilations(failure: Failure, run: Run, changes: Sequence[Change], others: Sequence[Other]) -> _Tried:
+    """Compile the kernels again and again, and make the call with each."""
     with compiled_by() as failing:
         again(failure, run)
-    passing, tried = [], 0
-    for words, change in changes:
-        with compiled_by(change) as kernels:
-            outcome = again(failure, run)
-        parts = first_difference(failing, kernels)
-        if parts is None:
-            continue  # the same code, or another course
-        tried += 1
-        if not fails(outcome):
-            passing.append(_Passing(words, *parts))
-    return failing, passing, tried
+    tried = _Tried(failing)
+    todo = [(words, failure, change) for words, change in changes]
+    plans: list[tuple[str, Failure, Mapping[str, Any]]] = [(words, call, {}) for words, call in other_plans(failure)]
+    if plans and plans[0][0] == _DIRECT:
+        # Decisive, and of the options that kernel takes one alone.
+        todo = [plans.pop(0), *(entry for entry in todo if entry[0].startswith("waves_per_eu"))]
+    left: list[str] = []
+    try:
+        for group in (todo, plans):
+            left = [words for words, _, _ in group]
+            if group is plans and tried.passing:
+                break
+            for words, call, change in group:
+                with compiled_by(change) as kernels:
+                    outcome = again(call, run)
+                tried.add(words, outcome, kernels)
+                left.remove(words)
+    except TimeUp:
+        tried.left_out.append(f"{', '.join(left)} (the time was up)")
+    for other in others if failing else ():
+        try:
+            version, outcome, kernels = other(failure)
+        except MxassayError as error:
+            tried.left_out.append(f"another Triton ({error})")
+        else:
+            tried.add(f"{_TRITON}{version}", outcome, kernels)
+    return tried
+
+
+def other_plans(failure: Failure) -> Iterator[tuple[str, Failure]]:
+    """The same product by the usual kernel where the direct one was asked for, then under plans that differ in one tile
+    size; none where the kernel plans for itself."""
+    plan = failure.launch.plan
+    if plan is None:
+        return
+    if plan.direct:
+        yield _DIRECT, replace(failure, launch=replace(failure.launch, plan=replace(plan, direct=False)))
+    for name in ("tile_k", "tile_n", "tile_m"):
+        for size in (getattr(plan, name) // 2, getattr(plan, name) * 2):
+            try:
+                changed = replace(plan, **{name: size})
+            except MxassayError:  # such a plan is not legal
+                continue
+            yield f"{name}={size}", replace(failure, launch=replace(failure.launch, plan=changed))
 
 
 def _branch(best: _Passing, xray: XRay | None) -> Blame:

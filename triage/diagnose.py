@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from mxassay.triage.budget import Clock, TimeUp, within
 from mxassay.triage.diagnosis import Blame, Diagnosis, Explanation, XRay
 from mxassay.triage.discriminating import tell_apart
 from mxassay.triage.exams import JUDGES, Seen, exams_for, look
@@ -14,6 +15,7 @@ from mxassay.triage.prior import likely
 from mxassay.triage.rerun import Run, again, fails, malformed
 from mxassay.triage.shrink import shrink
 from mxassay.triage.suspects import SUSPECTS, exact, explanations
+from mxassay.triage.suspects.suspect import Suspect
 
 if TYPE_CHECKING:
     from mxassay.properties.kernel import KernelUnderTest
@@ -38,12 +40,16 @@ class _Findings:
     blame: Blame | None = None
 
     @contextmanager
-    def timed(self, step: str) -> Iterator[None]:
+    def step(self, name: str, seconds: float) -> Iterator[None]:
+        """Time a step, and break it off after so many seconds of processor time."""
         started = time.perf_counter()
         try:
-            yield
+            with within(seconds):
+                yield
+        except TimeUp:
+            self.notes.append(f"{name}: not finished within its {seconds:.1f} s of processor time, and broken off")
         finally:
-            self.seconds[step] = self.seconds.get(step, 0.0) + round(time.perf_counter() - started, 3)
+            self.seconds[name] = self.seconds.get(name, 0.0) + round(time.perf_counter() - started, 3)
 
 
 def diagnose(
@@ -63,82 +69,101 @@ def diagnose(
         kernel: the open kernel, so that stages can be looked at by themselves; judged by outputs alone without it.
         xray, blame: how to look into the code object, and whom to blame; asked where they are given, the x-ray of the
             shrunk case. An error of theirs becomes a note.
-        seconds: of processor time, about what shrinking, suspects and stages may take; x-ray and blame come on top.
+        seconds: of processor time, what shrinking, suspects and stages may take together. Judges, x-ray and blame may
+            take as much again each; what other processes do for `blame` is for it to limit. Each step is broken off
+            when its time is up.
 
     In turn: judges (a broken judge makes every kernel look broken); the case made small; suspects on the small case,
     those that explain it bit for bit also on the case as it came; where several are left, other calls for which they
     foresee different outputs; where none is left, each stage by itself, beginning with those that the failing property
-    is about; the x-ray; and at last what the property alone suggests. What was not found is said in `notes`.
+    is about; the x-ray; and at last what the property alone suggests. What was not found, and what was not tried for
+    lack of time, is said in `notes`.
     """
-    until = time.process_time() + seconds
     found = _Findings(failure, failure)
-    if kernel is not None and _judged(found, kernel):
-        return _diagnosis(found)
+    if kernel is not None:
+        with found.step("judges", seconds):
+            _judge(found, kernel)
+        if found.seen is not None:
+            return _diagnosis(found)
+    clock = Clock(seconds)
     if failure.out is None and failure.operands.a.any():
         # The property that failed may have said no more than that something is wrong with the call.
-        came = again(failure, run)
+        came = failure
+        with found.step("shrink", 0.4 * seconds):
+            came = again(failure, run)
         if came.out is not None and fails(came):
             found.failure = found.shrunk = failure = came
     product = failure.out is not None and not malformed(failure)
     if failure.operands.a.any():
-        with found.timed("shrink"):
+        with found.step("shrink", 0.6 * seconds):
             found.shrunk = shrink(failure, run, seconds=0.4 * seconds)
         if found.shrunk is failure and fails(failure):
             found.notes.append("the call did not fail again in the same way, so it was not made smaller")
     left: list[Explanation] = []
     if product:
-        with found.timed("suspects"):
-            found.explanations, left = _suspects(found, run, until)
+        with found.step("suspects", clock.left):
+            left = _suspects(found, run, clock)
     if xray is not None and product:
-        with found.timed("x-ray"):
+        with found.step("x-ray", seconds):
             found.xray = _asked("x-ray", xray, found)
         left = _by_divergence(found, left)
-    if product and not left:
-        _contiguous(found, run)
-    if kernel is not None and not _settled(left) and found.seen is None:
-        with found.timed("stages"):
-            _stages(found, kernel, left, until)
+    if not _settled(left) and (kernel is not None or not left):
+        with found.step("stages", clock.left):
+            if product and not left:
+                _contiguous(found, run)
+            if kernel is not None and found.seen is None:
+                _stages(found, kernel, left, clock)
     if blame is not None and product:
-        with found.timed("blame"):
+        with found.step("blame", seconds):
             found.blame = _asked("blame", blame, found)
     return _diagnosis(found)
 
 
-def _judged(found: _Findings, kernel: "KernelUnderTest") -> bool:
+def _judge(found: _Findings, kernel: "KernelUnderTest") -> None:
     """Whether a judge gives a wrong answer; the emulated card is one where it runs the kernel."""
-    with found.timed("judges"):
-        every = JUDGES if kernel.device == "emulated" else [exam for exam in JUDGES if exam.id != "card"]
-        for exam, seen in look(every, kernel, found.notes.append):
-            found.seen = seen
-            found.notes.append(f"the judge is wrong, not the kernel ({exam.id}): {seen.statement}")
-            return True
-    return False
+    every = JUDGES if kernel.device == "emulated" else [exam for exam in JUDGES if exam.id != "card"]
+    for exam, seen in look(every, kernel, found.notes.append):
+        found.seen = seen
+        found.notes.append(f"the judge is wrong, not the kernel ({exam.id}): {seen.statement}")
+        return
 
 
 def _settled(left: Sequence[Explanation]) -> bool:
     return len({(one.class_, one.stage) for one in left}) == 1
 
 
-def _suspects(found: _Findings, run: Run, until: float) -> tuple[tuple[Explanation, ...], list[Explanation]]:
-    """All explanations of the case as it came or of the small one, and those exact in every call that was made."""
-    small = explanations(found.shrunk) if found.shrunk is not found.failure else ()
-    names = [one.suspect for one in exact(small)]
-    whole = explanations(found.failure, [SUSPECTS[name] for name in names] if names else None)
-    if not exact(whole) and names:
-        whole = explanations(found.failure)
+def _suspects(found: _Findings, run: Run, clock: Clock) -> list[Explanation]:
+    """Find all explanations, of the case as it came or of the small one; return those exact in every call that was
+    made."""
+
+    def held(failure: Failure, among: Sequence[Suspect] | None = None) -> tuple[Explanation, ...]:
+        return explanations(failure, among, until=lambda: clock.up, told=found.notes.append)
+
+    small = held(found.shrunk) if found.shrunk is not found.failure else ()
+    found.explanations = small
+    likely_ones = [SUSPECTS[one.suspect] for one in exact(small)]
+    if clock.up:
+        if likely_ones:
+            found.notes.append("the rules were held against the small case alone, not the whole one: the time was up")
+        return exact(small)
+    whole = held(found.failure, likely_ones or None)
+    if not exact(whole) and likely_ones and not clock.up:
+        whole = held(found.failure)
     left = exact(whole)
+    found.explanations = whole or small
     if not left:
-        if exact(small):
+        if likely_ones:
             found.notes.append("rules that explain the small case do not explain the whole one")
-        return whole or small, []
-    if not _settled(left):
+        return []
+    if not _settled(left) and not clock.up:
         suspects = [SUSPECTS[one.suspect] for one in left]
-        kept, words = tell_apart(suspects, found.failure, run, until=lambda: time.process_time() > until)
+        kept, words = tell_apart(suspects, found.failure, run, until=lambda: clock.up)
         found.notes += words
         ids = {suspect.id for suspect in kept}
         left = [one for one in left if one.suspect in ids]
     first = {one.suspect for one in left}
-    return (*left, *(one for one in whole if one.suspect not in first)), left
+    found.explanations = (*left, *(one for one in whole if one.suspect not in first))
+    return left
 
 
 def _contiguous(found: _Findings, run: Run) -> None:
@@ -165,19 +190,25 @@ def _by_divergence(found: _Findings, left: list[Explanation]) -> list[Explanatio
     return chosen
 
 
-def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation], until: float) -> None:
+def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation], clock: Clock) -> None:
     """Look at stages by themselves until one is wrong. Where suspects are left, only a stage of theirs settles it."""
     theirs = {(one.class_, one.stage) for one in left}
     stray = "written, though nobody may" in found.failure.error
     exams = exams_for("surroundings" if stray else found.failure.property, found.failure.out is not None)
-    for exam, seen in look(exams, kernel, found.notes.append):
-        if not theirs or (seen.class_, seen.stage) in theirs:
-            found.seen = seen
-            found.notes.append(f"looked at by itself ({exam.id}): {seen.statement}")
-            return
-        if time.process_time() > until:
-            found.notes.append("stopped looking at stages: the time was up")
-            return
+    looked = 0
+    try:
+        for exam in exams:
+            if clock.up:
+                raise TimeUp
+            for _, seen in look([exam], kernel, found.notes.append):
+                if not theirs or (seen.class_, seen.stage) in theirs:
+                    found.seen = seen
+                    found.notes.append(f"looked at by itself ({exam.id}): {seen.statement}")
+                    return
+            looked += 1
+    except TimeUp:
+        left_out = f"{len(exams) - looked} of {len(exams)} looks at a stage by itself were left out"
+        found.notes.append(f"{left_out}: the time was up")
 
 
 def _asked(what: str, ask: Callable[[Failure], _Answer], found: _Findings) -> _Answer | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mxassay.errors import ContractError
+from mxassay.triage.budget import TimeUp
 from mxassay.triage.failure import Failure
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def again(failure: Failure, run: Run) -> Failure:
     """The same call, with what came of it now: an output, or in `error` why there is none."""
     try:
         return replace(failure, out=run(failure), error="")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TimeUp):
         raise
     except BaseException as error:  # a kernel that exits has failed too
         return replace(failure, out=None, error=sentence(error))

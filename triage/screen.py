@@ -1,11 +1,13 @@
 """A failing call of a kernel, looked for among few: products that touch every path once, then each stage by itself."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from mxassay.cases import Case, drawn
+from mxassay.errors import ContractError
 from mxassay.kernels import Shape
 from mxassay.properties.kernel import Launch, Placement
 from mxassay.properties.operands import Operands
@@ -15,7 +17,7 @@ from mxassay.properties.strategies.scales import ramp
 from mxassay.triage.exams import EXAMS, JUDGES, look
 from mxassay.triage.exams.stages import sharp_rows
 from mxassay.triage.failure import Failure, Subject
-from mxassay.triage.rerun import again, fails, on
+from mxassay.triage.rerun import Run, again, fails, on
 
 if TYPE_CHECKING:
     from mxassay.properties.kernel import KernelUnderTest
@@ -23,12 +25,14 @@ if TYPE_CHECKING:
 Call = tuple[Operands, Launch, Placement]
 
 
-def sharp(dialect: str) -> Operands:
-    """Activations at every edge of the quantizer, two blocks a row, times random codes."""
-    a = sharp_rows()
-    codes = random_codes(16, 64, torch.Generator().manual_seed(0))
+def sharp(dialect: str, k: int = 64) -> Operands:
+    """Activations at every edge of the quantizer, two blocks a row and zeros behind them, times random codes."""
+    rows = sharp_rows()
+    a = torch.zeros(len(rows), k, dtype=torch.bfloat16)
+    a[:, :64] = rows
+    codes = random_codes(16, k, torch.Generator().manual_seed(0))
     # Half of the columns keep the tiniest blocks above zero, the other half the largest ones below infinity.
-    scales = torch.tensor([[126, 126]] * 8 + [[90, 90]] * 8, dtype=torch.uint8)
+    scales = torch.tensor([126] * 8 + [90] * 8, dtype=torch.uint8).unsqueeze(1).repeat(1, k // 32)
     return Operands(a, codes, scales, dialect, "sharp and special blocks")
 
 
@@ -81,6 +85,12 @@ def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
             yield sharp(dialect), Launch(), plain
         return
     yield from _by_one_plan(kernel)
+    if kernel.device in ("emulated", "mi355x"):
+        # The kernel with layouts by hand: rows and columns that end inside a tile, edges of blocks, splits.
+        yield ramped((17, 80, 512), 0), Launch(plan(10)), plain
+        yield sharp(dialect, 256), Launch(plan(10)), plain
+        yield ties(dialect, 768), Launch(plan(10)), plain
+        yield ramped((17, 80, 1024), 0), Launch(replace(plan(10), splits=2)), plain
     # Gathered scales, splits, linear weights; whole steps in a last span cut short; the 32x32 MFMA.
     for index, shape in ((2, (3, 48, 1088)), (1, (5, 48, 320)), (3, (9, 80, 704)), (7, (5, 48, 576))):
         yield ramped(shape, index), Launch(plan(index)), neutral
@@ -100,6 +110,26 @@ def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
         for index in (5, 6, 9):
             yield ramped((17, 80, 1088), index), Launch(plan(index)), plain
         yield ramped((33, 80, 576), 2), Launch(), plain
+
+
+def of_shapes(kernel: "KernelUnderTest", shapes: Iterable[Shape], seed: int = 0) -> Iterator[Call]:
+    """Products of those of the shapes that the kernel takes, under its own plan: the inputs of `mxassay check`, then a
+    ramp of scales.
+
+    Raises ContractError where it takes none of them.
+    """
+    dialect = kernel.kernel.dialect
+    wanted = list(shapes)
+    taken = [shape for shape in wanted if kernel.contract.admits(shape)]
+    if not taken:
+        takes = "M={}, N={}, K={}".format(*kernel.contract.multiples)
+        raise ContractError(f"--shapes must hold multiples of {takes}, not {','.join(map(str, wanted[0]))}")
+    for shape in taken:
+        a, _, weights = drawn(Case(shape, seed, dialect))
+        checked = Operands(a, weights.packed, weights.scales, dialect, f"seed {seed}")
+        plan = kernel.kernel.plan_for(*shape) if kernel.own and kernel.kernel.plan_for else None
+        yield checked, Launch(plan), Placement()
+        yield ramped(shape, seed), Launch(plan), Placement()
 
 
 def _by_one_plan(kernel: "KernelUnderTest") -> Iterator[Call]:
@@ -150,24 +180,35 @@ def _silent(words: str) -> None:
 
 
 def find_failure(
-    kernel: "KernelUnderTest", subject: Subject, told: Callable[[str], Any] = _silent, products: bool = True
+    kernel: "KernelUnderTest",
+    subject: Subject,
+    told: Callable[[str], Any] = _silent,
+    products: Iterable[Call] | None = None,
 ) -> Failure | None:
     """The first failing call found: judges, what costs no launch, products, stages by themselves; None where all is
     right.
 
-    `told` hears what is tried.
+    `told` hears what is tried. `products`: these calls, and no stages by themselves; `calls` without it.
     """
     for exam, seen in look(JUDGES[:-1], kernel, told):
         return nothing(subject, f"judge:{exam.id}", seen.statement)
+    run = on(kernel)
+    if products is not None:
+        return _first_wrong(products, subject, run, told)
     quick = [exam for exam in EXAMS if not exam.launches]
     for exam, seen in look(quick, kernel, told):
         return nothing(subject, exam.properties[0], seen.statement)
-    run = on(kernel)
-    for operands, launch, placement in calls(kernel) if products else ():
+    if found := _first_wrong(calls(kernel), subject, run, told):
+        return found
+    for exam, seen in look([exam for exam in (*EXAMS, JUDGES[-1]) if exam.launches], kernel, told):
+        return nothing(subject, exam.properties[0] if exam.properties else f"judge:{exam.id}", seen.statement)
+    return None
+
+
+def _first_wrong(products: Iterable[Call], subject: Subject, run: Run, told: Callable[[str], Any]) -> Failure | None:
+    for operands, launch, placement in products:
         told(f"{operands!r}, {launch!r}")
         found = again(Failure(subject, operands, launch, placement, None), run)
         if fails(found):
             return found
-    for exam, seen in look([exam for exam in (*EXAMS, JUDGES[-1]) if exam.launches], kernel, told):
-        return nothing(subject, exam.properties[0] if exam.properties else f"judge:{exam.id}", seen.statement)
     return None

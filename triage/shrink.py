@@ -1,5 +1,6 @@
 """A failing call made as small as it goes: fewest tiles, fewest elements that are not zero, the simplest values."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ import torch
 from mxassay.properties.kernel import Launch
 from mxassay.properties.operands import Operands
 from mxassay.reference import pack, unpack
+from mxassay.triage.budget import TimeUp
 from mxassay.triage.failure import Failure
 from mxassay.triage.rerun import Run, again, kind, malformed, wrong_outputs
 
@@ -86,9 +88,10 @@ class _Search:
 def shrink(failure: Failure, run: Run, *, seconds: float = 5.0, runs: int = 250) -> Failure:
     """The smallest call found that fails in the same way as `failure` (see `mxassay.triage.rerun.kind`).
 
-    In turn: one tile around the first wrong output, a simpler launch, fewer blocks and elements that are not zero
-    (delta debugging), 1 for values and 127 for scales, and at last the least shape. Stops after `seconds` of processor
-    time or `runs` calls, whichever comes first; a shape that the kernel has not been compiled for takes about a second.
+    Our own kernel keeps the plan that it chose for the case as it came. In turn: one tile around the first wrong
+    output, a simpler launch, fewer blocks and elements that are not zero (delta debugging), 1 for values and 127 for
+    scales, and at last the least shape. Stops after `seconds` of processor time or `runs` calls, whichever comes first,
+    and at a TimeUp; a shape that the kernel has not been compiled for takes about a second.
 
     Returns the call with what came of it when it was last run; `failure` itself where it does not fail again.
     """
@@ -96,6 +99,14 @@ def shrink(failure: Failure, run: Run, *, seconds: float = 5.0, runs: int = 250)
     if not kind(first) or kind(first).split(":")[0] != kind(failure).split(":")[0]:
         return failure
     search = _Search(first, run, time.process_time() + seconds, runs)
+    with contextlib.suppress(TimeUp):
+        _made_small(search)
+    words = f"shrunk from {failure.operands!r}"
+    return replace(search.best, operands=replace(search.best.operands, words=words))
+
+
+def _made_small(search: _Search) -> None:
+    _same_plan(search)
     _one_tile(search)
     _shallower(search)
     _simpler_launch(search)
@@ -106,8 +117,6 @@ def shrink(failure: Failure, run: Run, *, seconds: float = 5.0, runs: int = 250)
             break
     _simpler_values(search)
     _least_shape(search)
-    words = f"shrunk from {failure.operands!r}"
-    return replace(search.best, operands=replace(search.best.operands, words=words))
 
 
 def _place(failure: Failure) -> tuple[int, int]:
@@ -118,6 +127,16 @@ def _place(failure: Failure) -> tuple[int, int]:
     certain = wrong & failure.operands.expectation.certified
     i, j = (int(x) for x in (certain if certain.any() else wrong).nonzero()[0])
     return i, j
+
+
+def _same_plan(search: _Search) -> None:
+    """A smaller shape would get another plan from our own kernel, and the fault may be that of the plan's."""
+    failure = search.best
+    own = failure.subject.spec is None and failure.subject.abi == "mxfp4-gemm"
+    if own and failure.launch.plan is None and failure.launch.entry != "custom_kernel":
+        from mxassay.optimized import plan_for
+
+        search.take(launch=replace(failure.launch, plan=plan_for(*failure.operands.shape)))
 
 
 def _one_tile(search: _Search) -> None:

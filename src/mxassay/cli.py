@@ -39,6 +39,16 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"seconds must be a number above 0, not {text}")
+    return seconds
+
+
 def _shapes_word(text: str) -> str | Shape:
     return text if text in ("leaderboard", "tests", "edges", "all") else _shape(text)
 
@@ -178,6 +188,7 @@ def parser() -> argparse.ArgumentParser:
     faults.add_argument("--record", metavar="FILE", help="put the scores of all shipped faults into this record")
     faults.add_argument("--list", action="store_true", help="show the faults and run nothing")
     faults.add_argument("--json", action="store_true", help="print one JSON document instead of the matrix")
+    _add_history(faults)
     faults.set_defaults(run="mxassay.commands.faults")
 
     triage = commands.add_parser(
@@ -192,9 +203,14 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_versions(triage)
     triage.add_argument("--quick", action="store_true", help="don't ask whether source or compiler is to blame")
-    triage.add_argument("--report", metavar="FILE", help="also write one self-contained HTML page")
-    triage.add_argument("--save", metavar="FILE", help="also write the smallest failing case (.json)")
-    triage.add_argument("--script", metavar="FILE", help="also write it as a Python script that stands alone")
+    triage.add_argument(
+        "--other-triton", action="append", default=[], metavar="DIR|PYTHON",
+        help="ask this Triton too: a folder of `pip install --target`, or the Python of another environment",
+    )  # fmt: skip
+    triage.add_argument(
+        "--seconds", type=_seconds, default=10.0, metavar="S", help="of processor time for each part of a search (10)"
+    )
+    _add_pages(triage)
     triage.set_defaults(run="mxassay.commands.triage")
 
     replay = commands.add_parser("replay", help="run a case file again, here")
@@ -208,6 +224,7 @@ def parser() -> argparse.ArgumentParser:
     bisect.add_argument("--good", required=True, metavar="REV", help="a revision that is as it should be")
     bisect.add_argument("--bad", required=True, metavar="REV", help="a later one that is not")
     _add_versions(bisect)
+    _add_pages(bisect)
     bisect.set_defaults(run="mxassay.commands.bisect")
 
     history = commands.add_parser("history", help="when a property last passed, and how counts moved")
@@ -294,6 +311,15 @@ def _add_versions(command: argparse.ArgumentParser) -> None:
     command.add_argument("--no-diagnosis", action="store_true", help="do not look for the cause of a fault")
     command.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     _add_history(command)
+
+
+def _add_pages(command: argparse.ArgumentParser) -> None:
+    """The files that a diagnosis can be written to."""
+    command.add_argument("--report", metavar="FILE", help="also write one self-contained HTML page")
+    command.add_argument(
+        "--save", metavar="FILE", help="where the smallest failing case goes (.json; default: the user's data folder)"
+    )
+    command.add_argument("--script", metavar="FILE", help="also write it as a Python script that stands alone")
 
 
 _FLAGS_OF_RUN = ("--list-checks", "--help")

@@ -1,7 +1,8 @@
 """Opening the kernel of a failure again, here or on another device, and finding out what is wrong with it."""
 
+import hashlib
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from mxassay.declaration import settled
 from mxassay.devices import device
 from mxassay.environment import environment
-from mxassay.errors import ContractError
+from mxassay.errors import ContractError, UnsupportedError
 from mxassay.loading import Request, open_kernels
 from mxassay.verdicts import Verdict
 
 if TYPE_CHECKING:
     from mxassay.cases import Case
     from mxassay.devices import Device
+    from mxassay.elsewhere import OtherTriton
     from mxassay.kernels import Kernel, Shape
     from mxassay.properties.kernel import KernelUnderTest
     from mxassay.triage.diagnosis import Blame, Diagnosis, XRay
@@ -57,10 +59,18 @@ def opened(subject: "Subject", dialect: str = "even", on: str | None = None) -> 
         yield found
 
 
-def diagnosed(failure: "Failure", kernel: "KernelUnderTest", *, quick: bool = False) -> "Diagnosis":
+def diagnosed(
+    failure: "Failure",
+    kernel: "KernelUnderTest",
+    *,
+    quick: bool = False,
+    seconds: float = 10.0,
+    other_tritons: "Sequence[OtherTriton]" = (),
+) -> "Diagnosis":
     """What is wrong with the open kernel, by all that can be asked on its device.
 
-    `quick` leaves out source or compiler, which compiles the kernel in other ways.
+    `quick` leaves out source or compiler, which compiles the kernel in other ways. `seconds` as for
+    `mxassay.triage.diagnose.diagnose`. `other_tritons` compile the kernel too where the compiler may be to blame.
     """
     from mxassay.triage.diagnose import diagnose
     from mxassay.triage.rerun import on
@@ -78,12 +88,18 @@ def diagnosed(failure: "Failure", kernel: "KernelUnderTest", *, quick: bool = Fa
         from mxassay.elsewhere import on_interpreter
         from mxassay.triage.blame import blame as find
 
-        return find(case, run, on_interpreter, looked[-1] if looked else None)
+        others = [other.compiled for other in other_tritons]
+        return find(case, run, on_interpreter, looked[-1] if looked else None, others=others)
 
     seen = kernel.device == "emulated" and kernel.kernel.abi != "gpumode"
     source = kernel.device == "emulated" and kernel.kernel.abi == "mxfp4-gemm"
     return diagnose(
-        failure, run, kernel=kernel, xray=xray if seen else None, blame=blame if source and not quick else None
+        failure,
+        run,
+        kernel=kernel,
+        xray=xray if seen else None,
+        blame=blame if source and not quick else None,
+        seconds=seconds,
     )
 
 
@@ -156,8 +172,44 @@ def save_property(property_id: str, error: BaseException, option: "Callable[[str
     return save(failure, folder / f"{property_id}{f'-{number + 1}' if number else ''}.json")
 
 
+def kept_case(smallest: "Failure", place: str | None = None) -> str | None:
+    """Write the case file `place`, or one in the user's data folder, named by its content, and return its path; None
+    where there is no call to make again.
+
+    Raises ContractError where the named file can't be written, UnsupportedError where the folder can't.
+    """
+    from mxassay.triage.casefile import dumps, save
+    from mxassay.triage.failure import is_call
+
+    if not is_call(smallest):
+        return None
+    if place is None:
+        digest = hashlib.sha256(dumps(smallest).encode()).hexdigest()[:12]
+        m, n, k = smallest.operands.shape
+        file = (
+            cases_folder()
+            / f"{Path((smallest.subject.spec or 'mxassay').partition(':')[0]).stem}-{m}x{n}x{k}-{digest}.json"
+        )
+    else:
+        file = Path(place)
+    try:
+        return str(save(smallest, file))
+    except OSError as error:
+        words = f"the case file must be one that can be written, not {file}: {error.strerror}"
+        if place is not None:
+            raise ContractError(words) from error
+        raise UnsupportedError(f"{words}; name one with --save FILE") from error
+
+
+def cases_folder() -> Path:
+    """Where cases go that nobody named a file for, beside the history."""
+    from mxassay.triage.versions.history import data_folder
+
+    return data_folder() / "cases"
+
+
 def replay_of(smallest: "Failure", saved: str | None = None) -> "Replay":
-    """How to run a case again. `saved`: its file; without one, the report says what to write into case.json."""
+    """How to run a case again. `saved`: its file; a page can do without, since it says what to write into case.json."""
     from mxassay.triage.casefile import dumps
     from mxassay.triage.failure import is_call
     from mxassay.triage.report import Replay

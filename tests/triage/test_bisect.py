@@ -80,7 +80,12 @@ def test_from_the_command_line(history, tmp_path, monkeypatch, capsys):
     (root / "unsaved.txt").write_text("mine")
     before = _state(root)
     words = ["bisect", "--repo", str(root), "--good", commits[33], "--bad", commits[39], "--kernel", KERNEL]
-    assert main([*words, "--shapes", "9,48,320", "--no-diagnosis", "--json"]) == 0
+    page = tmp_path / "report.html"
+    assert main([*words, "--shapes", "9,48,320", "--no-diagnosis", "--report", str(page), "--json"]) == 0
+    text = page.read_text()
+    assert "<h1" in text
+    assert commits[34][:10] in text
+    assert commits[35][:10] in text
     document = json.loads(capsys.readouterr().out)
     assert document["first_bad"] == commits[35]
     assert document["compared"]["change"] == "fault"

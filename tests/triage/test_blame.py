@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from mxassay.errors import UnsupportedError
+from mxassay.optimized import Plan
 from mxassay.properties.faults import planted
 from mxassay.properties.faults.tree import snapshot
 from mxassay.properties.kernel import Launch, Placement
@@ -18,6 +20,7 @@ from mxassay.properties.operands import Operands
 from mxassay.reference import quantize
 from mxassay.triage import blame as module
 from mxassay.triage.blame import blame
+from mxassay.triage.budget import TimeUp
 from mxassay.triage.compilations import Compiled, first_difference, normalised
 from mxassay.triage.diagnosis import Checkpoint, XRay
 from mxassay.triage.failure import Failure, Subject
@@ -97,7 +100,7 @@ def compilations(failure, monkeypatch):
         names = {change.replace("_is_", "=") for change in outcomes}
         texts = {change.replace("_is_", "="): outcome for change, outcome in outcomes.items()}
         passing = [module._Passing(name, texts[name], "a difference") for name in names if texts[name]]
-        monkeypatch.setattr(module, "_compilations", lambda *_: (compiled(ttir="x"), passing, len(names)))
+        monkeypatch.setattr(module, "_compilations", lambda *_: module._Tried(compiled(ttir="x"), passing, len(names)))
         return blame(failure, right, lambda case: replace(case, out=right(case)), xray)
 
     return pretend
@@ -130,6 +133,76 @@ def test_inline_assembly_is_blamed_where_its_operands_are_right(compilations, in
         Checkpoint(stage, "codes of A as the MFMA reads them", 8, 8),
     )
     assert compilations(XRay(points), USE_ASM_is_False="ttir").culprit == culprit
+
+
+@pytest.fixture
+def launched(failure, monkeypatch):
+    """Runs that launch a kernel compiled as told: `text(changes, call)`, and whether that passes."""
+
+    def tell(text, passes, case=failure, **more):
+        now = {}
+
+        @contextmanager
+        def compiled_by(changes=None):
+            now.update(changes=changes or {}, kernels=[])
+            yield now["kernels"]
+
+        def run(call):
+            now["kernels"] += compiled(amdgcn=text(now["changes"], call))
+            return right(call) if passes(now["changes"], call) else failure.out
+
+        monkeypatch.setattr(module, "compiled_by", compiled_by)
+        return blame(case, run, lambda case: replace(case, out=right(case)), **more)
+
+    return tell
+
+
+def test_another_triton_that_passes_blames_the_compiler(failure, launched):
+    def other(case):
+        return "3.8.0", replace(case, out=right(case)), compiled(amdgcn="v_other")
+
+    found = launched(lambda changes, call: "v_one", lambda changes, call: False, changes=(), others=[other])
+    assert (found.culprit, found.compiler_stage, found.passing) == ("compiler", "amdgcn", "Triton 3.8.0")
+    assert "-v_one" in found.difference
+    assert "+v_other" in found.difference
+
+
+def test_another_triton_that_fails_as_well_is_said(failure, launched):
+    def other(case):
+        return "3.8.0", case, compiled(amdgcn="v_other")
+
+    found = launched(lambda changes, call: "v_one", lambda changes, call: False, changes=(), others=[other, refuses])
+    assert found.culprit == "compiler"
+    assert "wrong as compiled, and in each of 1 other compilations as well" in found.statement
+    assert "; wrong with Triton 3.8.0 too; not tried: another Triton (" in found.statement
+
+
+def test_another_plan_is_tried_where_no_option_passes(failure, launched):
+    planned = replace(failure, launch=Launch(Plan(tile_m=16, tile_n=32, tile_k=256)))
+    found = launched(
+        lambda changes, call: f"tile {call.launch.plan.tile_k} {changes}",
+        lambda changes, call: call.launch.plan.tile_k == 128,
+        changes=(("num_warps=8", {"num_warps": 8}),),
+        case=planned,
+    )
+    assert (found.culprit, found.passing) == ("compiler", "tile_k=128")
+
+
+def test_a_fault_of_the_direct_kernel_is_no_compiler_s(failure, launched):
+    """On the interpreter, which Gluon has not, the usual kernel stands in for it."""
+    direct = replace(failure, launch=Launch(Plan(tile_m=16, tile_n=128, tile_k=256, direct=True)))
+    found = launched(lambda *_: "same", lambda changes, call: not call.launch.plan.direct, changes=(), case=direct)
+    assert (found.culprit, found.passing) == ("source", "direct=False")
+
+
+def test_what_was_not_compiled_for_lack_of_time_is_said(failure, launched):
+    def passes(changes, call):
+        if changes:
+            raise TimeUp
+        return False
+
+    found = launched(lambda *_: "same", passes, changes=(("num_warps=8", {"num_warps": 8}), ("num_stages=1", {})))
+    assert found.statement.endswith("; not tried: num_warps=8, num_stages=1 (the time was up)")
 
 
 def test_a_hazard_that_the_xray_sees_is_added(compilations):

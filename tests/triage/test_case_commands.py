@@ -1,9 +1,11 @@
 """A case file from check to replay, triage and a script: what a user types, on a kernel with a wrong rule in it."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -60,6 +62,51 @@ def test_check_saves_what_triage_and_replay_read(kernel, tmp_path, capsys):
     assert "the outputs are bit for bit those of the case file" in printed
     assert cli.main(["replay", str(first), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["same_as_then"] is True
+
+
+def test_the_shapes_that_are_named_are_looked_at(kernel, tmp_path, capsys):
+    """Of the named ones alone, with the inputs of `mxassay check`."""
+    words = ["triage", kernel, "--quick", "--no-history", "--shapes", "3,32,128", "7,16,64", "--seed", "3", "--json"]
+    assert cli.main([*words, "--save", str(tmp_path / "case.json")]) == 1
+    failure = json.loads(capsys.readouterr().out)["diagnosis"]["failure"]
+    assert failure["shape"] == [3, 32, 128]
+    assert failure["inputs"] == "seed 3"
+
+
+def test_shapes_that_a_kernel_refuses_are_told_before_anything_runs(kernel, tmp_path, capsys):
+    Path(kernel.removesuffix(":fn")).write_text(KERNEL + 'MXASSAY = {"multiples": (8, 32, 128)}')
+    assert cli.main(["triage", kernel, "--no-history", "--shapes", "3,32,128"]) == 2
+    assert "--shapes must hold multiples of M=8, N=32, K=128, not 3,32,128" in capsys.readouterr().err
+    assert cli.main(["triage", str(tmp_path / "case.json"), "--no-history", "--shapes", "3,32,128"]) == 2
+    assert "--shapes must go with a kernel, not with a case file" in capsys.readouterr().err
+
+
+def test_the_command_that_runs_it_again_runs_it_again(kernel, tmp_path, monkeypatch, capsys):
+    """Nobody named a file for the case: it lies in the data folder, and the printed command finds it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    assert cli.main(["triage", kernel, "--quick", "--no-history", "--shapes", "3,32,128"]) == 1
+    printed = capsys.readouterr().out
+    command = re.search(r"mxassay replay (\S+)", printed)[1]
+    assert Path(command).parent == tmp_path / "data" / "mxassay" / "cases"
+    assert Path(command).name.startswith("swapped-1x16x64-")
+    assert cli.main(["replay", command]) == 1
+    assert "the outputs are bit for bit those of the case file" in capsys.readouterr().out
+
+
+def test_a_case_that_cannot_be_written_is_refused(kernel, tmp_path, capsys):
+    words = ["triage", kernel, "--quick", "--no-history", "--shapes", "3,32,128", "--save"]
+    assert cli.main([*words, str(tmp_path)]) == 2
+    assert f"the case file must be one that can be written, not {tmp_path}: Is a directory" in capsys.readouterr().err
+
+
+def test_a_dialect_option_overrides_what_the_kernel_declares(tmp_path, capsys):
+    """The kernel follows EVEN and says RCEIL."""
+    path = tmp_path / "declared.py"
+    path.write_text('MXASSAY = {"dialect": "rceil"}' + KERNEL.replace("matmul(swapped,", "matmul(q.packed,"))
+    words = ["triage", f"{path}:fn", "--quick", "--no-history", "--shapes", "5,48,320"]
+    words += ["--save", str(tmp_path / "case.json")]
+    assert cli.main(words) == 1
+    assert cli.main([*words, "--dialect", "even"]) == 0
 
 
 def test_a_right_kernel_replays_to_a_pass(tmp_path, capsys):

@@ -40,6 +40,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
     found: dict[str, Any] = {
         "subject": asdict(failure.subject),
         "shape": list(failure.operands.shape),
+        "inputs": failure.operands.words,
         "dialect": failure.operands.dialect,
         "plan": getattr(plan, "words", None) if plan is not None else None,
         "entry": failure.launch.entry,

@@ -1,9 +1,10 @@
 """All suspects, and the search among them for the rule that gives the very bits of a wrong output."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
+from mxassay.triage.budget import TimeUp
 from mxassay.triage.diagnosis import Explanation
 from mxassay.triage.failure import Failure
 from mxassay.triage.suspects.loading import LOADING
@@ -62,9 +63,17 @@ def explanation(
     )
 
 
-def explanations(failure: Failure, among: Iterable[Suspect] | None = None) -> tuple[Explanation, ...]:
+def explanations(
+    failure: Failure,
+    among: Iterable[Suspect] | None = None,
+    *,
+    until: Callable[[], bool] = lambda: False,
+    told: Callable[[str], object] = lambda words: None,
+) -> tuple[Explanation, ...]:
     """The suspects that reproduce something of a wrong output, best first: exact ones, then by the share of wrong
     outputs reproduced less the share of right ones spoiled.
+
+    Stops once `until` holds, or at a TimeUp; `told` hears how many suspects were left untried then.
 
     An output whose sum the certificate leaves open counts as reproduced inside the bound of the suspect's own sum, and
     where a suspect rounds on the way, nothing is said about it. Of a large output a few rows decide which suspects are
@@ -77,19 +86,45 @@ def explanations(failure: Failure, among: Iterable[Suspect] | None = None) -> tu
     if not wrong.any():
         return ()
     rows = _telling(wrong)
+    scenes = scenes_of(failure)
+    every = list(SUSPECTS.values() if among is None else among)
     best: dict[str, Explanation] = {}
-    for scene in scenes_of(failure):
-        suspects = list(SUSPECTS.values() if among is None else among)
-        if rows is not None:
-            found = {suspect.id: explanation(suspect, scene, out, wrong, rows) for suspect in suspects}
-            kept = sorted((one for one in found.values() if one), key=lambda one: _order(one, wrong))
-            names = {one.suspect for number, one in enumerate(kept) if one.exact or number < _NEAREST}
-            suspects = [suspect for suspect in suspects if suspect.id in names]
-        for suspect in suspects:
-            one = explanation(suspect, scene, out, wrong)
-            if one and (suspect.id not in best or _order(one, wrong) < _order(best[suspect.id], wrong)):
-                best[suspect.id] = one
+    untried = len(every) * len(scenes)
+    try:
+        for scene in scenes:
+            suspects = every
+            if rows is not None:
+                suspects = _worth_a_look(every, scene, out, wrong, rows, until)
+            for suspect in suspects:
+                if until():
+                    raise TimeUp
+                one = explanation(suspect, scene, out, wrong)
+                if one and (suspect.id not in best or _order(one, wrong) < _order(best[suspect.id], wrong)):
+                    best[suspect.id] = one
+                untried -= rows is None
+            untried -= len(every) * (rows is not None)
+    except TimeUp:
+        told(f"{untried} of {len(every) * len(scenes)} wrong rules were not held against the outputs: the time was up")
     return tuple(sorted(best.values(), key=lambda found: _order(found, wrong)))
+
+
+def _worth_a_look(
+    suspects: Sequence[Suspect],
+    scene: Scene,
+    out: torch.Tensor,
+    wrong: torch.Tensor,
+    rows: torch.Tensor,
+    until: Callable[[], bool],
+) -> list[Suspect]:
+    """Those that explain the rows, and of the others the nearest few."""
+    found = []
+    for suspect in suspects:
+        if until():
+            raise TimeUp
+        found.append(explanation(suspect, scene, out, wrong, rows))
+    kept = sorted((one for one in found if one), key=lambda one: _order(one, wrong))
+    names = {one.suspect for number, one in enumerate(kept) if one.exact or number < _NEAREST}
+    return [suspect for suspect in suspects if suspect.id in names]
 
 
 _FEW = 6  # rows that decide; the rest of a tile is worth it for few suspects alone

@@ -47,7 +47,7 @@ class Entry:
     """One verdict.
 
     Attributes:
-        command: check, triage or bisect.
+        command: check, pytest, faults, triage, bisect or campaign.
         kernel: its name: the path in its repository and the function, where a repository holds it.
         property: id of a property, or what was compared.
         result: a verdict, or the change that was found.
@@ -90,8 +90,13 @@ def default_path() -> Path:
     """MXASSAY_HISTORY, or history.sqlite in the user's data folder."""
     if named := os.environ.get("MXASSAY_HISTORY"):
         return Path(named)
+    return data_folder() / "history.sqlite"
+
+
+def data_folder() -> Path:
+    """Where mxassay keeps what a user may want again."""
     data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "mxassay" / "history.sqlite"
+    return (Path(data) if data else Path.home() / ".local" / "share") / "mxassay"
 
 
 class History:

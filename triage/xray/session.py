@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mxassay.gfx950.dispatch import card_options, set_card_options
 from mxassay.properties.kernel import Placement
+from mxassay.triage.budget import TimeUp
 from mxassay.triage.failure import Failure
 from mxassay.triage.rerun import Run, sentence
 from mxassay.triage.suspects.scene import right_cut
@@ -122,7 +123,7 @@ def _observed(failure: Failure, run: Run, recorder: Recorder) -> tuple[list[Reco
     with watched(recorder):
         try:
             out = run(failure)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, TimeUp):
             raise
         except BaseException as raised:  # a kernel that faults has run up to there, and that much can be looked at
             error = sentence(raised)

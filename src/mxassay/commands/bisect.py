@@ -50,22 +50,23 @@ def run(options: argparse.Namespace) -> int:
         seconds = time.perf_counter() - started
         if found.compared is not None:
             compare.keep(recorder, found.compared, examiner.setting.device.name, seconds)
+    saved = compare.written(options, found.compared, diagnosis) if found.compared else None
     if options.json:
         verdict = Verdict.PASS if found.first_bad else Verdict.UNSUPPORTED
-        print(Document("bisect", verdict, seconds, environment(), as_json(found, diagnosis)).dumps())
+        print(Document("bisect", verdict, seconds, environment(), as_json(found, diagnosis, saved)).dumps())
     else:
-        _print(compare.console_of(), found, diagnosis, seconds)
+        _print(compare.console_of(), found, diagnosis, saved, seconds)
     return ExitCode.PASS if found.first_bad else ExitCode.UNSUPPORTED
 
 
-def as_json(found: "Bisected", diagnosis: "Diagnosis | None") -> dict[str, Any]:
-    """The fields of the document."""
+def as_json(found: "Bisected", diagnosis: "Diagnosis | None", saved: str | None = None) -> dict[str, Any]:
+    """The fields of the document. `saved`: the file of the smallest case."""
     return {
         "first_bad": found.first_bad,
         "suspects": list(found.suspects),
         "steps": [asdict(step) for step in found.steps],
         "notes": list(found.notes),
-        "compared": found.compared and compare.as_json(found.compared, diagnosis),
+        "compared": found.compared and compare.as_json(found.compared, diagnosis, saved),
     }
 
 
@@ -73,7 +74,9 @@ def _print_step(console: Console, step: "Step") -> None:
     console.print(f"[{_STYLE[step.status]}]{step.status:8}[/]{step.commit[:10]}  {step.change}", highlight=False)
 
 
-def _print(console: Console, found: "Bisected", diagnosis: "Diagnosis | None", seconds: float) -> None:
+def _print(
+    console: Console, found: "Bisected", diagnosis: "Diagnosis | None", saved: str | None, seconds: float
+) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("commit", "", "since GOOD", "", "subject"):
         table.add_column(heading, no_wrap=heading != "subject")
@@ -93,6 +96,6 @@ def _print(console: Console, found: "Bisected", diagnosis: "Diagnosis | None", s
         for note in found.notes:
             console.print(f"  {note}", highlight=False, markup=False, soft_wrap=True)
         console.print()
-        compare.print_compared(console, found.compared, diagnosis)
+        compare.print_compared(console, found.compared, diagnosis, saved)
     console.print(f"\n{len(found.steps)} commits looked at, {ran} kernels run, {seconds:.1f} s", highlight=False)
     sys.stdout.flush()

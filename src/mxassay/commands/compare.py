@@ -55,13 +55,13 @@ def run(options: argparse.Namespace) -> int:
         keep(recorder, found, examiner.setting.device.name, time.perf_counter() - started)
     seconds = time.perf_counter() - started
     worse = found.comparison.wrong
-    _write(options, found, diagnosis)
+    saved = written(options, found, diagnosis)
     if options.json:
         verdict = Verdict.FAIL if worse else Verdict.PASS
-        print(Document("triage", verdict, seconds, environment(), as_json(found, diagnosis)).dumps())
+        print(Document("triage", verdict, seconds, environment(), as_json(found, diagnosis, saved)).dumps())
     else:
         console = console_of()
-        print_compared(console, found, diagnosis)
+        print_compared(console, found, diagnosis, saved)
         console.print(f"\n{len(found.comparison.rows)} cases on both, {seconds:.1f} s", highlight=False)
     return ExitCode.FAIL if worse else ExitCode.PASS
 
@@ -140,27 +140,29 @@ def diagnosed(options: argparse.Namespace, found: "Compared", examiner: "Examine
             return None
 
 
-def _write(options: argparse.Namespace, found: "Compared", diagnosis: "Diagnosis | None") -> None:
-    """The files that `--report`, `--save` and `--script` name; the last two only where a fault was diagnosed.
+def written(options: argparse.Namespace, found: "Compared", diagnosis: "Diagnosis | None") -> str | None:
+    """Write what `--report` and `--script` name, and where a fault was diagnosed its smallest case; return the case's
+    file.
 
-    Raises ContractError where one can't be written.
+    Raises ContractError where a file can't be written.
     """
     from mxassay.triage.report import html
+    from mxassay.triaging import kept_case
 
     texts: dict[str, str] = {}
     if options.report:
         texts[options.report] = html(diagnosis, found, replay_for(diagnosis, options.save))
-    if diagnosis is not None:
-        from mxassay.triage.casefile import dumps
+    saved = kept_case(diagnosis.shrunk, options.save) if diagnosis is not None else None
+    if diagnosis is not None and options.script:
         from mxassay.triage.script import to_script
 
-        texts |= {options.save: dumps(diagnosis.shrunk)} if options.save else {}
-        texts |= {options.script: to_script(diagnosis.shrunk)} if options.script else {}
+        texts[options.script] = to_script(diagnosis.shrunk)
     for place, text in texts.items():
         try:
             Path(place).write_text(text, encoding="utf-8")
         except OSError as error:
             raise ContractError(f"a file must be one that can be written, not {place}: {error.strerror}") from error
+    return saved
 
 
 def replay_for(diagnosis: "Diagnosis | None", saved: str | None = None) -> "Replay | None":
@@ -188,8 +190,8 @@ def keep(recorder: Recorder, found: "Compared", device_name: str, seconds: float
     )  # fmt: skip
 
 
-def as_json(found: "Compared", diagnosis: "Diagnosis | None" = None) -> dict[str, Any]:
-    """The fields of the document."""
+def as_json(found: "Compared", diagnosis: "Diagnosis | None" = None, saved: str | None = None) -> dict[str, Any]:
+    """The fields of the document. `saved`: the file of the smallest case."""
     sides = {
         side: {
             "words": version.words, "kernel": version.name, "place": version.place, "commit": version.commit,
@@ -205,6 +207,7 @@ def as_json(found: "Compared", diagnosis: "Diagnosis | None" = None) -> dict[str
         **sides,
         **found.comparison.as_json(),
         "diagnosis": in_plain_types(diagnosis) if diagnosis is not None else None,
+        "case": saved,
     }
 
 
@@ -213,7 +216,9 @@ def console_of() -> Console:
     return Console(width=None if sys.stdout.isatty() else 140)
 
 
-def print_compared(console: Console, found: "Compared", diagnosis: "Diagnosis | None" = None) -> None:
+def print_compared(
+    console: Console, found: "Compared", diagnosis: "Diagnosis | None" = None, saved: str | None = None
+) -> None:
     """The answer first, then the cases, then the figures that differ, then the diagnosis."""
     comparison = found.comparison
     style = "bold red" if comparison.wrong else _STYLE.get(comparison.change.value, "yellow")
@@ -235,7 +240,7 @@ def print_compared(console: Console, found: "Compared", diagnosis: "Diagnosis | 
         from mxassay.triage.report import text
 
         console.print()
-        text(diagnosis, console, replay=replay_for(diagnosis))
+        text(diagnosis, console, replay=replay_for(diagnosis, saved))
 
 
 def _cases(found: "Compared") -> Table:
