@@ -28,10 +28,12 @@ def offsets(bound: BoundLayout, place: str | None) -> torch.Tensor:
         raise LayoutError(f"{bound.layout.name}: place must be one of {list(bound.place_sizes)}, not {place!r}")
     rank = len(bound.padded_shape)
     coords = [
-        torch.arange(extent, dtype=torch.int64).reshape([-1 if i == dimension else 1 for i in range(rank)])
+        torch.arange(extent, dtype=torch.int64, device="cpu").reshape(
+            [-1 if i == dimension else 1 for i in range(rank)]
+        )
         for dimension, extent in enumerate(bound.padded_shape)
     ]
-    everywhere = torch.zeros(bound.padded_shape, dtype=torch.int64)
+    everywhere = torch.zeros(bound.padded_shape, dtype=torch.int64, device="cpu")
     return everywhere.add_(bound.evaluate(coords, place))
 
 

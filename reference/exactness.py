@@ -204,8 +204,9 @@ def _unit_exponents(rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
 
 def _block_units(operand: Operand) -> torch.Tensor:
     """int16 (rows, blocks): the exponent of the largest power of two that divides all elements of each block."""
-    by_code = torch.tensor([_divisor_exponent(value) for value in E2M1.values], dtype=torch.int16)
-    by_byte = by_code[_codes_by_byte().long()].amin(1).to(operand.packed.device)
+    device = operand.packed.device
+    by_code = torch.tensor([_divisor_exponent(value) for value in E2M1.values], dtype=torch.int16, device=device)
+    by_byte = by_code[_codes_by_byte(device).long()].amin(1)
     exponents = operand.per_byte(by_byte).amin(2)
     return torch.where(exponents == _NO_UNIT, exponents, exponents + operand.scales.short() - E8M0.bias)
 
@@ -216,8 +217,8 @@ def _divisor_exponent(value: float) -> int:
     return (halves & -halves).bit_length() - 2 if halves else _NO_UNIT
 
 
-def _codes_by_byte() -> torch.Tensor:
-    return unpack(torch.arange(256, dtype=torch.uint8).unsqueeze(1))
+def _codes_by_byte(device: torch.device) -> torch.Tensor:
+    return unpack(torch.arange(256, dtype=torch.uint8, device=device).unsqueeze(1))
 
 
 def _interval(tile: Tile) -> Interval:
@@ -236,5 +237,5 @@ def _interval(tile: Tile) -> Interval:
 
 def _nonzero_codes(operand: Operand) -> torch.Tensor:
     """float64 (rows,): how many codes of each row are not zero."""
-    by_byte = (_codes_by_byte() & 7).ne(0).sum(1).to(operand.packed.device)
+    by_byte = (_codes_by_byte(operand.packed.device) & 7).ne(0).sum(1)
     return operand.per_byte(by_byte).sum((1, 2)).double()

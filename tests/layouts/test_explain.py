@@ -1,6 +1,7 @@
 """The text for the terminal: whole for one of each kind, consistent with the arithmetic for all."""
 
 import re
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -15,6 +16,8 @@ from mxassay.layouts import (
     describe,
     explain,
 )
+
+DESCRIBED = Path(__file__).with_name("described")
 
 
 def text(block):
@@ -116,54 +119,14 @@ def test_sums_in_explanations_are_the_address(case):
         assert sum(product for *_, product in products) == sum(sums.values())
 
 
-def test_describe_the_scale_shuffle():
-    assert describe(SCALE_SHUFFLE) == text("""
-        SCALE_SHUFFLE (R, G)
-        The e8m0 shuffle of scale bytes, for activations and weights alike: four consecutive bytes are
-        what one lane needs for a 32x256 tile, two row groups by two K halves.
-        Element: E8M0 scale byte of 32 codes.
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_descriptions_word_by_word(name):
+    """What was read over once, and what a reader sees change in a commit: `mxassay layout NAME` writes it anew."""
+    assert describe(LAYOUTS[name]) + "\n" == (DESCRIBED / f"{name}.txt").read_text(encoding="utf-8")
 
-          r = 32·r2 + 16·r1 + r0 padded to 256, g = 8·g2 + 4·g1 + g0 padded to 8
-          -> offset[r2, g2, g0, r0, g1, r1]
 
-        Axes
-          r  any extent, padded to a multiple of 256 (Rp)  row of the matrix, m or n
-          g  any extent, padded to a multiple of 8 (Gp)    MX block along K, K/32 of them
-
-        Factors, in the order of the destination
-          offset  r2  Rp//32  r//32       tile of 32 rows
-          offset  g2  Gp//8   g//8        tile of 8 blocks (256 codes)
-          offset  g0  4       g%4         block in half
-          offset  r0  16      r%16        row in group
-          offset  g1  2       (g%8)//4    half of the tile, 4 blocks (one MFMA along K)
-          offset  r1  2       (r%32)//16  row group of 16 (one MFMA operand)
-
-        Address, in bytes
-          offset = (r//32)*32*Gp + (g//8)*256 + (g%4)*64 + (r%16)*4 + ((g%8)//4)*2 + (r%32)//16
-
-        Inverse
-          r = (offset//(32*Gp))*32 + (offset%2)*16 + (offset//4)%16
-          g = ((offset//256)%(Gp//8))*8 + ((offset//2)%2)*4 + (offset//64)%4
-
-        One tile, 32 x 8: each cell is offset
-                  g = 0    1    2    3   4    5    6    7
-          r = 0       0   64  128  192   2   66  130  194
-          r = 1       4   68  132  196   6   70  134  198
-          …           …    …    …    …   …    …    …    …
-          r = 15     60  124  188  252  62  126  190  254
-          r = 16      1   65  129  193   3   67  131  195
-          …           …    …    …    …   …    …    …    …
-          r = 31     61  125  189  253  63  127  191  255
-
-        Also known as
-          aiter e8m0_shuffle, shuffle_scale
-          contest B_scale_sh
-
-        Projects disagree on what the padding holds (0, 127, leftovers): a right kernel does not depend
-        on it.
-
-        Source: aiter.utility.fp4_utils.e8m0_shuffle (aiter.ops.shuffle.shuffle_scale)
-        """)
+def test_every_description_is_of_a_layout():
+    assert {file.stem for file in DESCRIBED.iterdir()} == set(LAYOUTS)
 
 
 def test_register_grids_show_lane_vgpr_and_nibble():

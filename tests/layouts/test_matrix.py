@@ -56,6 +56,12 @@ def test_a_register_map_counts_inside_its_tile(name, row, k):
             (18, 75),
             "Element (18, 75) of 96 rows, K = 128: n = 18, kb = 75 // 2 = 37, high nibble",
         ),
+        (
+            "WEIGHT_PRESHUFFLE",
+            (96, 128),
+            (17, 74),
+            "Element (17, 74) of 96 rows, K = 128: n = 17, kb = 74 // 2 = 37, low nibble",
+        ),
         ("SCALE_SHUFFLE", (96, 128), (18, 75), "Element (18, 75) of 96 rows, K = 128: r = 18, g = 75 // 32 = 2"),
         (
             "MFMA_16X16X128_A",

@@ -238,3 +238,11 @@ def test_packing_follows_its_arithmetic(shape, bytes_, seed):
     packed = PACKING.apply(codes)
     assert torch.equal(packed, codes[..., 0::2] + 16 * codes[..., 1::2])
     assert torch.equal(PACKING.invert(packed), codes)
+
+
+@pytest.mark.parametrize("place", [None, "offset"])
+def test_offsets_are_on_the_cpu_whatever_device_is_the_default(place):
+    want = SCALE_SHUFFLE.bind((3, 9)).offsets(place)
+    with torch.device("meta"):
+        found = SCALE_SHUFFLE.bind((3, 9)).offsets(place)
+    assert torch.equal(found, want)

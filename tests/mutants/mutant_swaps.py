@@ -2,16 +2,19 @@
 
 import functools
 import gc
+import hashlib
+import json
+import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-from mutant_trials import OPTIONS, OURS, QUIET, Report, Trial, channel, fork, quick
+from mutant_trials import OPTIONS, QUIET, Order, Report, Trial, channel, fork, quick
 
 _Cached = type(functools.lru_cache(lambda: None))
 
@@ -19,13 +22,26 @@ _Cached = type(functools.lru_cache(lambda: None))
 class Collected:
     """Imports and collects `tests` in this process, then lets `during(self)` try mutants in its children.
 
-    Use in a process of its own, since afterwards nothing can be imported anew.
+    Use in a process of its own, since afterwards nothing can be imported anew. Writes into `order` how long tests take.
+
+    `slow`: tests whose node id ends in one of these are not run to learn what they call: they count as calling
+    everything, and come last. `memory`: a file in which what was learned is kept, and found again by a later run over
+    the same sources and tests.
     """
 
-    def __init__(self, folder: Path, tests: Sequence[Path], during: Callable[["Collected"], None]) -> None:
-        self._folder, self._during = str(folder), during
+    def __init__(
+        self,
+        folder: Path,
+        tests: Sequence[Path],
+        order: Order,
+        during: Callable[["Collected"], None],
+        slow: tuple[str, ...] = (),
+        memory: Path | None = None,
+    ) -> None:
+        self._folder, self._order, self._during, self._slow = str(folder), order, during, slow
+        self._memory, self._sources = memory, [*sorted(folder.glob("*.py")), *tests]
         self._early: set[tuple[str, str]] = set()
-        self._callers: dict[tuple[str, str], list[tuple[float, int]]] = {}
+        self._callers: dict[tuple[str, str], set[int]] = {}
         sys.settrace(self._seen_early)
         self._finished = False
         pytest.main([*OPTIONS, *QUIET, *map(str, tests)], plugins=[self])
@@ -44,11 +60,16 @@ class Collected:
         sys.settrace(None)
         self._items = session.items
         self._learn()
-        self._alive = {
-            (each.__code__.co_filename, each.__code__.co_qualname, each.__code__.co_firstlineno)
-            for each in gc.get_objects()
-            if type(each) is FunctionType
-        }
+        self._functions: dict[tuple[str, str, int], list[FunctionType]] = {}
+        self._caches = []
+        for each in gc.get_objects():
+            if type(each) is FunctionType:  # isinstance would ask proxies for their class, which may warn or raise
+                code = each.__code__
+                if code.co_filename.startswith(self._folder):
+                    key = code.co_filename, code.co_qualname, code.co_firstlineno
+                    self._functions.setdefault(key, []).append(each)
+            elif type(each) is _Cached:
+                self._caches.append(each)
         gc.freeze()
         self._during(self)
         self._finished = True
@@ -66,38 +87,60 @@ class Collected:
         return not self._failed
 
     def _learn(self) -> None:
-        """Run every test once, in a child, and keep which functions each of them calls, and how long it takes."""
+        """Keep which functions each test calls, and how long it takes."""
+        self._everything = {index for index, item in enumerate(self._items) if item.nodeid.endswith(self._slow)}
+        self._order.seconds |= {self._items[index].nodeid: math.inf for index in self._everything}
+        texts = [item.nodeid for item in self._items] + [file.read_text(encoding="utf-8") for file in self._sources]
+        key = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+        rows = self._remembered(key)
+        if rows is None:
+            rows = self._watched()
+            if self._memory is not None:
+                self._memory.write_text(json.dumps({"key": key, "rows": rows}), encoding="utf-8")
+        for row in rows:
+            self._order.seconds[self._items[row["index"]].nodeid] = row["seconds"]
+            for file_name, name in row["called"]:
+                self._callers.setdefault((file_name, name), set()).add(row["index"])
+
+    def _remembered(self, key: str) -> list[dict[str, Any]] | None:
+        if self._memory is None or not self._memory.exists():
+            return None
+        known = json.loads(self._memory.read_text(encoding="utf-8"))
+        return list(known["rows"]) if known["key"] == key else None
+
+    def _watched(self) -> list[dict[str, Any]]:
+        """Run every test once, in a child: {index, seconds, called: [[file, function]]}."""
+
+        def call(report: Report) -> int:
+            called: set[CodeType] = set()
+
+            def seen(frame: Any, _event: str, _argument: object) -> None:
+                called.add(frame.f_code)
+
+            for index, item in enumerate(self._items):
+                if index in self._everything:
+                    continue
+                called.clear()
+                begun = time.process_time()
+                sys.settrace(seen)
+                passes = self._run(index)
+                sys.settrace(None)
+                if not passes:
+                    report(f"{item.nodeid} must pass before anything is mutated")
+                    return 1
+                ours = [code for code in called if code.co_filename.startswith(self._folder)]
+                names = sorted({(code.co_filename, _outermost(code.co_qualname)) for code in ours})
+                tell({"index": index, "seconds": round(time.process_time() - begun, 4), "called": names})
+            return 0
+
         with channel() as (told, tell):
-
-            def call(report: Report) -> int:
-                called: set[CodeType] = set()
-
-                def seen(frame: Any, _event: str, _argument: object) -> None:
-                    called.add(frame.f_code)
-
-                for index in range(len(self._items)):
-                    called.clear()
-                    begun = time.perf_counter()
-                    sys.settrace(seen)
-                    passes = self._run(index)
-                    sys.settrace(None)
-                    if not passes:
-                        report(f"{self._failed[0]} must pass before anything is mutated")
-                        return 1
-                    ours = [code for code in called if code.co_filename.startswith(self._folder)]
-                    names = sorted({(code.co_filename, _outermost(code.co_qualname)) for code in ours})
-                    tell({"index": index, "seconds": time.perf_counter() - begun, "called": names})
-                return 0
-
             pid, pipe = fork(call)
             _, status = os.waitpid(pid, 0)
             with os.fdopen(pipe, "rb") as file:
                 words = file.read().decode()
             if status:
                 raise SystemExit(words or f"status {status}")
-            for row in told():
-                for file_name, name in row["called"]:
-                    self._callers.setdefault((file_name, name), []).append((row["seconds"], row["index"]))
+            return told()
 
     def swapped(self, trial: Trial) -> Callable[[Report], int] | None:
         """The call that puts the mutant's functions in place of the true ones; None where that would not be it."""
@@ -107,38 +150,31 @@ class Collected:
         if changed is None or any((str(trial.file), name) in self._early for name, _, _ in changed):
             return None
         # One whose last user is gone, or that a wrapper alone knows, is read anew with its module.
-        if any((str(trial.file), name, line) not in self._alive for name, line, _ in changed):
+        if any((str(trial.file), name, line) not in self._functions for name, line, _ in changed):
             return None
 
         def call(report: Report) -> int:
             for name, line, code in changed:
-                if not self._replace(str(trial.file), name, line, code):
-                    report(f"no function {name}")
-                    return OURS
-            gc.unfreeze()
-            for each in gc.get_objects():
-                if type(each) is _Cached:
-                    each.cache_clear()
-            tests = sorted({test for name, _, _ in changed for test in self._callers.get((str(trial.file), name), [])})
-            for _, index in tests:
+                for function in self._functions[str(trial.file), name, line]:
+                    function.__code__ = code
+            for cache in self._caches:
+                cache.cache_clear()
+            for index in self._tests(trial, {name for name, _, _ in changed}):
                 if not self._run(index):
                     report(self._failed[0])
                     return 1
+                if time.process_time() > trial.limit:
+                    break
             return 0
 
         return call
 
-    @staticmethod
-    def _replace(file: str, name: str, line: int, code: CodeType) -> bool:
-        gc.unfreeze()
-        found = False
-        for each in gc.get_objects():
-            if type(each) is FunctionType:  # isinstance would ask proxies for their class, which may warn or raise
-                own = each.__code__
-                if (own.co_filename, own.co_qualname, own.co_firstlineno) == (file, name, line):
-                    each.__code__ = code
-                    found = True
-        return found
+    def _tests(self, trial: Trial, names: Iterable[str]) -> list[int]:
+        """The tests that call one of the functions `names`, the likeliest to kill first."""
+        found = self._everything.union(*(self._callers.get((str(trial.file), name), ()) for name in names))
+        nodeids = {index: self._items[index].nodeid for index in found}
+        kept = (index for index in found if not trial.spares(nodeids[index]))
+        return sorted(kept, key=lambda index: (self._order.key(str(trial.file), nodeids[index]), index))
 
 
 @functools.cache

@@ -3,13 +3,17 @@
 A mutant costs the tests that it takes to kill it, not an import of torch nor a collection of tests. Two kinds:
 
 - a change inside functions that importing and collecting never call is put into those functions, in a child of a
-  process that has collected the tests; it runs the tests that were seen to call one of them, the quickest first;
+  process that has collected the tests; it runs the tests that were seen to call one of them;
 - any other change (a table, a default, a decorator, a function that makes a table) is read as a module of its true
-  name in a child of a process that has not imported what is mutated, and all tests are collected there.
+  name in a child of a process in which pytest is ready to collect and nothing that is mutated has been imported; all
+  tests are collected there.
+
+Tests that have killed many mutants of the same file run first, then the quickest.
 """
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import importlib.util
 import io
@@ -20,8 +24,9 @@ import signal
 import sys
 import time
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -51,12 +56,33 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Trial:
-    """The module `module` of `file` with the text `source`, to be killed by `tests`, the likeliest first."""
+    """The module `module` of `file` with the text `source`, to be killed by `tests`.
+
+    `spared`: parts of node ids; tests whose id ends in one are not run. `limit`: seconds of the processor, after which
+    no further test is begun and the mutant counts as a survivor.
+    """
 
     module: str
     file: Path
     source: str
     tests: tuple[Path, ...]
+    spared: tuple[str, ...] = ()
+    limit: float = float("inf")
+
+    def spares(self, nodeid: str) -> bool:
+        return nodeid.endswith(self.spared)
+
+
+@dataclass
+class Order:
+    """In which order tests are likely to kill soon."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    kills: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def key(self, file: str, nodeid: str) -> tuple[int, float]:
+        """To sort tests by, for mutants of `file`."""
+        return -self.kills[file][nodeid], self.seconds.get(nodeid, 0.0)
 
 
 def preload() -> None:
@@ -70,6 +96,10 @@ def preload() -> None:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     importlib.import_module("torch").set_num_threads(1)
+    _assert_innocent()
+
+
+def _assert_innocent() -> None:
     found = [name for name in sys.modules if name.startswith(("mxassay.reference", "mxassay.layouts"))]
     assert not found, f"the forking process must not import what is mutated, but imported {found}"
 
@@ -153,24 +183,55 @@ def fork(call: Callable[[Report], int], quiet: bool = True) -> tuple[int, int]:
         os._exit(status)
 
 
-def imported_anew(trial: Trial) -> Callable[[Report], int]:
-    """The call that imports the mutant under its true name, then collects and runs the tests."""
+class Ready:
+    """Makes pytest ready to collect, then lets `during(self)` try mutants in children. Use in a process of its own.
 
-    def call(report: Report) -> int:
-        sys.meta_path.insert(0, _Finder(trial.module, trial.file, trial.source))
-        try:
-            importlib.import_module(trial.module)
-        except BaseException:
-            report("import")
-            return 1
-        for tests in (trial.tests[:1], trial.tests[1:]):
-            status = pytest.main([*OPTIONS, *QUIET, *map(str, tests)], plugins=[_Failures(report)]) if tests else 0
-            if status:
-                report(f"pytest, status {int(status)}")
+    `anchor`: a file or folder whose conftest.py files may be imported, since they import nothing that is mutated.
+    """
+
+    def __init__(self, anchor: Path, order: Order, during: Callable[["Ready"], None]) -> None:
+        self._order, self._during = order, during
+        self._finished = False
+        pytest.main([*OPTIONS, *QUIET, str(anchor)], plugins=[self])
+        if not self._finished:
+            raise SystemExit("pytest must become ready to collect")
+
+    def pytest_configure(self) -> None:
+        quick()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: pytest.Session) -> bool:
+        self._session = session
+        _assert_innocent()
+        gc.freeze()
+        self._during(self)
+        self._finished = True
+        return True
+
+    def imported_anew(self, trial: Trial) -> Callable[[Report], int]:
+        """The call that imports the mutant under its true name, then collects and runs the tests."""
+
+        def call(report: Report) -> int:
+            sys.meta_path.insert(0, _Finder(trial.module, trial.file, trial.source))
+            try:
+                importlib.import_module(trial.module)
+            except BaseException:
+                report("import")
                 return 1
-        return 0
+            session = self._session
+            session.config.args = [str(test) for test in trial.tests]
+            session.config.pluginmanager.register(_Watch(trial, self._order, report))
+            try:
+                session.perform_collect()
+                session.config.hook.pytest_runtestloop(session=session)
+            except (session.Failed, session.Interrupted) as error:
+                report(f"pytest: {error}")
+                return 1
+            if not session.testscollected:
+                raise AssertionError("there must be tests")
+            return int(session.testsfailed > 0)
 
-    return call
+        return call
 
 
 @contextlib.contextmanager
@@ -223,14 +284,15 @@ def quick() -> None:
     settings.load_profile("mutants")
 
 
-class _Failures:
-    """Reports failures."""
+class _Watch:
+    """Puts tests in order, ends the session at the limit, reports failures."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
+    def __init__(self, trial: Trial, order: Order, report: Report) -> None:
+        self._trial, self._order, self._report = trial, order, report
 
-    def pytest_configure(self) -> None:
-        quick()
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if not self._trial.spares(item.nodeid)]
+        items.sort(key=lambda item: self._order.key(str(self._trial.file), item.nodeid))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
@@ -239,3 +301,7 @@ class _Failures:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._report(report.nodeid)
+
+    def pytest_runtest_logfinish(self) -> None:
+        if time.process_time() > self._trial.limit:
+            os._exit(0)

@@ -11,6 +11,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 import campaign_of_mutants  # noqa: E402
+from mutant_reasons import Kind, Reasons  # noqa: E402
 from mutant_source import mutants_of  # noqa: E402
 from mutant_swaps import _changed_functions  # noqa: E402
 
@@ -111,7 +112,7 @@ from pathlib import Path
 sys.path[:0] = [{here!r}, {folder!r}]
 from mutant_source import mutants_of
 from mutant_swaps import Collected
-from mutant_trials import Trial, imported_anew, in_a_child, outcomes
+from mutant_trials import Order, Ready, Trial, in_a_child, outcomes
 
 folder = Path({folder!r})
 file, tests = folder / "subject_of_mutants.py", (folder / "test_subject.py",)
@@ -125,13 +126,21 @@ def swap(collected):
         rows.append({{"index": index, "by": outcome.by, "how": "swapped"}})
 
 def collect():
-    Collected(folder / "subject_of_mutants.py", tests, swap)
+    Collected(folder / "subject_of_mutants.py", tests, Order(), swap)
+    return rows
+
+def import_anew():
+    def during(ready):
+        for index, outcome in outcomes([(i, ready.imported_anew(t)) for i, t in enumerate(trials) if i not in done], 2):
+            rows.append({{"index": index, "by": outcome.by, "how": "imported"}})
+
+    rows = []
+    Ready(folder, Order(), during)
     return rows
 
 rows = in_a_child(collect)
 done = {{row["index"] for row in rows}}
-for index, outcome in outcomes([(i, imported_anew(t)) for i, t in enumerate(trials) if i not in done], 2):
-    rows.append({{"index": index, "by": outcome.by, "how": "imported"}})
+rows += in_a_child(import_anew)
 for row in sorted(rows, key=lambda row: row["index"]):
     by = row["by"] and row["by"].rpartition("::")[2]
     print(mutants[row["index"]].diff.splitlines()[-1], row["how"], by, sep=" | ")
@@ -164,5 +173,34 @@ def test_every_file_has_tests_and_what_is_explained_is_in_a_file():
         tests = campaign_of_mutants.tests_of(file)
         assert len(tests) > 5
         assert all(test.is_file() for test in tests), tests
-    assert {file for file, _ in campaign_of_mutants.explained()} <= set(files)
-    assert all(len(reason) > 20 for reason in campaign_of_mutants.explained().values())
+    reasons = Reasons.read(campaign_of_mutants.SURVIVORS)
+    assert {file for file, _ in reasons.single} <= set(files)
+    assert all(len(reason) > 20 for reason in (*reasons.single.values(), *(kind.reason for kind in reasons.kinds)))
+
+
+def test_every_kind_has_mutants_and_takes_no_others():
+    """A find that is nowhere in the sources explains nothing."""
+    texts = {
+        file: (campaign_of_mutants.ROOT / file).read_text(encoding="utf-8") for file in campaign_of_mutants.files()
+    }
+    for kind in Reasons.read(campaign_of_mutants.SURVIVORS).kinds:
+        file = next(
+            file for file, text in texts.items() if kind.find in text and (file in kind.files or not kind.files)
+        )
+        diffs = [mutant.diff for mutant in mutants_of(texts[file])]
+        found = [diff for diff in diffs if kind.holds(file, diff)]
+        assert found, kind.name
+        assert len(found) < len(diffs) / 4, kind.name
+
+
+def test_a_kind_is_one_find_that_has_become_one_replace():
+    kind = Kind("slack", ", strict=True)", (", strict=None)",), "because", ("a.py",))
+
+    def holds(old, new, file="a.py"):
+        return kind.holds(file, f"-{old}\n+{new}")
+
+    assert holds("x = zip(a, b, strict=True)", "x = zip(a, b, strict=None)")
+    assert not holds("x = zip(a, b, strict=True)", "x = zip(a, b, strict=None)", "b.py")
+    assert not holds("x = zip(a, b, strict=True)", "x = zip(a, None, strict=True)")
+    assert holds("f(zip(a, strict=True), zip(b, strict=True))", "f(zip(a, strict=True), zip(b, strict=None))")
+    assert not holds("f(zip(a, strict=True), zip(b, strict=True))", "f(zip(a, strict=None), zip(b, strict=None))")
