@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from mxassay.cases import Case, drawn
-from mxassay.errors import ContractError
 from mxassay.kernels import Shape
 from mxassay.properties.kernel import Launch, Placement
 from mxassay.properties.operands import Operands
@@ -110,26 +108,6 @@ def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
         for index in (5, 6, 9):
             yield ramped((17, 80, 1088), index), Launch(plan(index)), plain
         yield ramped((33, 80, 576), 2), Launch(), plain
-
-
-def of_shapes(kernel: "KernelUnderTest", shapes: Iterable[Shape], seed: int = 0) -> Iterator[Call]:
-    """Products of those of the shapes that the kernel takes, under its own plan: the inputs of `mxassay check`, then a
-    ramp of scales.
-
-    Raises ContractError where it takes none of them.
-    """
-    dialect = kernel.kernel.dialect
-    wanted = list(shapes)
-    taken = [shape for shape in wanted if kernel.contract.admits(shape)]
-    if not taken:
-        takes = "M={}, N={}, K={}".format(*kernel.contract.multiples)
-        raise ContractError(f"--shapes must hold multiples of {takes}, not {','.join(map(str, wanted[0]))}")
-    for shape in taken:
-        a, _, weights = drawn(Case(shape, seed, dialect))
-        checked = Operands(a, weights.packed, weights.scales, dialect, f"seed {seed}")
-        plan = kernel.kernel.plan_for(*shape) if kernel.own and kernel.kernel.plan_for else None
-        yield checked, Launch(plan), Placement()
-        yield ramped(shape, seed), Launch(plan), Placement()
 
 
 def _by_one_plan(kernel: "KernelUnderTest") -> Iterator[Call]:

@@ -13,7 +13,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 
 from mxassay.declaration import ROW_MAJOR, Declaration, multiples_of, settled
 from mxassay.devices import DEVICES, Device, device
-from mxassay.errors import ContractError, MxassayError, UnsupportedError
+from mxassay.errors import MxassayError, UnsupportedError
 from mxassay.kernels import Shape
 from mxassay.profiles import SEED, load, loaded, seed_in_force, settle_seed
 
@@ -43,6 +43,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--mx-database", metavar="PLACE", help="failing examples: a folder (default: .hypothesis) or redis://HOST/DB")
     add("--mx-save", metavar="DIR", help="write a case file for each property that fails, for `mxassay triage`")
     add("--mx-verdicts", metavar="FILE", help="write what became of each property as JSON")
+    add("--mx-history", metavar="FILE", help="keep the verdicts here (default: MXASSAY_HISTORY, or the user's)")
+    add("--mx-no-history", action="store_true", help="keep no verdicts")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -58,13 +60,17 @@ def pytest_configure(config: pytest.Config) -> None:
         if profile or database:
             load(profile or loaded(), database)
         _told(config)
-    except ContractError as error:
+        if config.getoption("--mx-history"):  # who names a file wants to know at once
+            from mxassay.triage.versions.history import History
+
+            History(Path(config.getoption("--mx-history"))).close()
+    except MxassayError as error:
         raise pytest.UsageError(str(error)) from error
     if not hasattr(config, "workerinput"):  # workers find it in their environment
         seed, other = config.getoption("--mx-seed"), str(config.getoption("--hypothesis-seed", None))
         settle_seed(int(other) if seed is None and loaded() != "quick" and other.isdigit() else seed)
-    if config.getoption("--mx-verdicts") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Verdicts(Path(config.getoption("--mx-verdicts"))))
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Verdicts(config), "mxassay-verdicts")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -119,6 +125,8 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         raise unrepeatable() or error from error
     finally:
         item.user_properties.append(("mx_examples", max(running.examples, 1)))
+        if _keeps_history(item.config):
+            item.user_properties.append(("mx_kernel", _identity(item.config)))
         running.property = None
 
 
@@ -249,16 +257,38 @@ def _apart(abi: str) -> tuple[Shape, ...]:
     return (*LEADERBOARD, *TEST_SHAPES) if abi == "gpumode" else ()
 
 
-class _Verdicts:
-    """Collects what became of each property and writes it as JSON when the session ends; registered in one process,
-    which with xdist is the one that sees all reports."""
+def _keeps_history(config: pytest.Config) -> bool:
+    """Planted faults are run by pytest too, and must leave no trace among the verdicts on our kernels."""
+    return not config.getoption("--mx-no-history") and "MXASSAY_WITNESS" not in os.environ
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+
+_IDENTITY = pytest.StashKey[dict[str, Any]]()
+
+
+def _identity(config: pytest.Config) -> dict[str, Any]:
+    """Who the kernel is, which only a process that has loaded it can tell, and where it ran; found once."""
+    if _IDENTITY not in config.stash:
+        from mxassay.recording import file_of
+        from mxassay.triage.versions.identity import identity_of
+
+        spec = config.getoption("--mx-kernel")
+        who = identity_of(spec or "mxassay.optimized:matmul", file_of(spec))
+        config.stash[_IDENTITY] = vars(who) | {"device": device(config.getoption("--mx-device")).name}
+    return config.stash[_IDENTITY]
+
+
+class _Verdicts:
+    """Collects what became of each property; when the session ends it goes into the history, and as JSON into a file
+    where one is named. Registered in one process, which with xdist is the one that sees all reports."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
         self._records: dict[str, dict[str, Any]] = {}
+        self._kernel: dict[str, Any] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        known = dict(report.user_properties)
+        known: dict[str, Any] = dict(report.user_properties)
+        self._kernel = known.get("mx_kernel", self._kernel)
         if _PROPERTY not in known or report.when == "teardown":
             return
         if report.when == "setup" and report.passed:
@@ -276,7 +306,19 @@ class _Verdicts:
         }
 
     def pytest_sessionfinish(self) -> None:
-        self._path.write_text(json.dumps(list(self._records.values()), indent=2))
+        named = self._config.getoption("--mx-verdicts")
+        if named:
+            Path(named).write_text(json.dumps(list(self._records.values()), indent=2))
+        if self._kernel and _keeps_history(self._config):
+            from mxassay.recording import keep_properties
+
+            keep_properties(
+                list(self._records.values()),
+                self._kernel,
+                str(_told(self._config).dialect),
+                loaded(),
+                self._config.getoption("--mx-history"),
+            )
 
 
 def _message(report: pytest.TestReport) -> str:

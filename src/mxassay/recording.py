@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mxassay.environment import environment
 from mxassay.errors import MxassayError
@@ -76,6 +76,23 @@ class Recorder:
             ]
         )  # fmt: skip
 
+    def fault(self, fault_id: str, result: str, seconds: float, message: str, profile: str = "") -> None:
+        """Keep what became of a planted fault: killed, survived or equivalent, or, of its diagnosis, right or wrong."""
+        if self._history is None:
+            return
+        from mxassay.triage.versions.history import Entry
+
+        who = self.identity(None, "mxassay.optimized:matmul")
+        self.keep(
+            [
+                Entry(
+                    command=self.command, kernel=who.kernel, place=who.place, kernel_hash=who.kernel_hash,
+                    revision=who.revision, dirty=who.dirty, profile=profile, property=fault_id, result=result,
+                    seconds=seconds, message=message,
+                )
+            ]
+        )  # fmt: skip
+
     def identity(self, spec: str | None, name: str) -> "Identity":
         """Who the kernel is, found once. `name`: what it is called where `spec` is None."""
         found = self._identities.get(spec or name)
@@ -84,6 +101,33 @@ class Recorder:
 
             found = self._identities[spec or name] = identity_of(spec or name, file_of(spec))
         return found
+
+
+def keep_properties(
+    tests: list[dict[str, Any]], kernel: dict[str, Any], dialect: str, profile: str, named: str | None
+) -> None:
+    """Keep what a run of pytest says about properties, those alone of which it ran a test.
+
+    tests: as the pytest plugin writes them down. kernel: attributes of `mxassay.triage.versions.identity.Identity`, and
+    the device. named: the file that was asked for.
+    """
+    from mxassay.suite import by_property
+    from mxassay.triage.versions.history import Entry
+
+    records = [record for record in by_property(tests) if record.verdict is not Verdict.UNSUPPORTED]
+    if not records:
+        return
+    options = argparse.Namespace(no_history=False, history=named, command="pytest")
+    with recording(options) as recorder:
+        recorder.keep(
+            [
+                Entry(
+                    command="pytest", **kernel, profile=profile, dialect=dialect, property=record.property,
+                    result=record.verdict.value, seconds=record.seconds, message=record.message,
+                )
+                for record in records
+            ]
+        )  # fmt: skip
 
 
 def file_of(spec: str | None) -> Path | None:

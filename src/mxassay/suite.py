@@ -53,7 +53,7 @@ def run_suite(profile: str, device: str, options: dict[str, str | None]) -> list
     Raises MxassayError where pytest itself fails; the message holds the end of its output.
     """
     profiles = dict.fromkeys(("quick", profile))
-    return _by_property([test for each in profiles for test in _tests(each, device, options)])
+    return by_property([test for each in profiles for test in _tests(each, device, options)])
 
 
 def _tests(profile: str, device: str, options: dict[str, str | None]) -> list[dict[str, Any]]:
@@ -74,6 +74,7 @@ def _tests(profile: str, device: str, options: dict[str, str | None]) -> list[di
             "no:cacheprovider",
         ]
         words += ["-p", "mxassay.pytest_plugin", "--pyargs", "mxassay.properties", "--mx-verdicts", str(verdicts)]
+        words.append("--mx-no-history")  # who asked keeps them
         for name, value in {**options, "profile": profile, "device": device}.items():
             words += [f"--mx-{name}", value] if value is not None else []
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -94,7 +95,8 @@ def _end(done: "subprocess.CompletedProcess[str]") -> str:
     return "\n".join((done.stdout + done.stderr).splitlines()[-30:])
 
 
-def _by_property(tests: list[dict[str, Any]]) -> list[PropertyRecord]:
+def by_property(tests: list[dict[str, Any]]) -> list[PropertyRecord]:
+    """A record for each property of the catalogue, of what the pytest plugin wrote down about its tests."""
     from mxassay.properties.catalogue import CATALOGUE
 
     found = []

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mxassay.triage.diagnosis import Blame, Diagnosis, XRay
     from mxassay.triage.failure import Failure, Subject
     from mxassay.triage.report import Replay
+    from mxassay.triage.screen import Call
     from mxassay.verdicts import CaseRecord
 
 
@@ -101,6 +102,31 @@ def diagnosed(
         blame=blame if source and not quick else None,
         seconds=seconds,
     )
+
+
+def of_shapes(kernel: "KernelUnderTest", shapes: "Iterable[Shape]", seed: int = 0) -> "Iterator[Call]":
+    """Products of those of the shapes that the kernel takes, under its own plan: the inputs of `mxassay check`, then a
+    ramp of scales.
+
+    Raises ContractError where it takes none of them.
+    """
+    from mxassay.cases import Case, drawn
+    from mxassay.properties.kernel import Launch, Placement
+    from mxassay.properties.operands import Operands
+    from mxassay.properties.strategies.matrices import ramped
+
+    dialect = kernel.kernel.dialect
+    wanted = list(shapes)
+    taken = [shape for shape in wanted if kernel.contract.admits(shape)]
+    if not taken:
+        takes = "M={}, N={}, K={}".format(*kernel.contract.multiples)
+        raise ContractError(f"--shapes must hold multiples of {takes}, not {','.join(map(str, wanted[0]))}")
+    for shape in taken:
+        a, _, weights = drawn(Case(shape, seed, dialect))
+        checked = Operands(a, weights.packed, weights.scales, dialect, f"seed {seed}")
+        plan = kernel.kernel.plan_for(*shape) if kernel.own and kernel.kernel.plan_for else None
+        yield checked, Launch(plan), Placement()
+        yield ramped(shape, seed), Launch(plan), Placement()
 
 
 def called(

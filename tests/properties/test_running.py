@@ -11,7 +11,7 @@ import pytest
 from mxassay.errors import MxassayError
 from mxassay.profiles import PROFILES, load, loaded
 from mxassay.properties.catalogue import CATALOGUE
-from mxassay.suite import PropertyRecord, _by_property, run_suite, suite_verdict
+from mxassay.suite import PropertyRecord, by_property, run_suite, suite_verdict
 from mxassay.verdicts import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +165,7 @@ def test_the_worst_test_decides_and_what_does_not_apply_does_not():
     def test(name, verdict, message=""):
         return {"property": name, "verdict": verdict, "examples": 2, "seconds": 0.5, "message": message}
 
-    records = _by_property(
+    records = by_property(
         [
             test("gemm-certified", "PASS"),
             test("second-witness", "PASS"),

@@ -1,6 +1,7 @@
 """The history holds every verdict once, whoever writes beside it and whoever is killed."""
 
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from mxassay.cli import main
 from mxassay.errors import ContractError, UnsupportedError
+from mxassay.recording import Recorder
 from mxassay.triage.versions.history import SCHEMA, Entry, History, default_path
 from mxassay.triage.versions.standing import standings
 
@@ -185,6 +187,103 @@ def test_check_keeps_its_verdicts_and_history_shows_them(tmp_path, monkeypatch, 
     assert capsys.readouterr().err == (
         "mxassay: the history must hold a verdict about no-such, not none; `mxassay check` keeps them\n"
     )
+
+
+PROPERTY_TESTS = """
+from mxassay.properties.claims import claim
+
+@claim("element-values")
+def test_one():
+    pass
+
+@claim("element-values")
+def test_two():
+    assert False
+
+@claim("scale-values")
+def test_three():
+    pass
+
+@claim("layout-golden")
+def test_four():
+    import pytest
+    pytest.skip("not here")
+"""
+
+
+def run_pytest(folder, *words):
+    (folder / "test_properties.py").write_text(PROPERTY_TESTS)
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "mxassay.pytest_plugin", "--rootdir", str(folder), *words],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_plain_pytest_keeps_the_verdicts_on_properties(workers, tmp_path, monkeypatch):
+    """One for each property that ran, the worst of its tests, whichever process ran them."""
+    place = tmp_path / "deep" / "history.sqlite"
+    done = run_pytest(tmp_path, *workers, "--mx-history", str(place), "--mx-device", "emulated")
+    assert done.returncode == 1, done.stdout + done.stderr
+    with History(place, create=False) as history:
+        entries = history.entries()
+    assert sorted((entry.property, entry.result) for entry in entries) == [
+        ("element-values", "ERROR"), ("scale-values", "PASS"),
+    ]  # fmt: skip
+    entry = entries[0]
+    assert (entry.command, entry.kernel, entry.device) == ("pytest", "mxassay.optimized:matmul", "emulated")
+    assert (entry.profile, entry.dialect) == ("quick", "even")
+    assert entry.kernel_hash
+    assert len(standings(entries)) == 2
+
+
+def test_plain_pytest_keeps_nothing_where_nobody_wants_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("MXASSAY_HISTORY", str(tmp_path / "history.sqlite"))
+    assert run_pytest(tmp_path, "--mx-no-history").returncode == 1
+    assert not (tmp_path / "history.sqlite").exists()
+    (tmp_path / "file").write_text("no folder")
+    done = run_pytest(tmp_path, "--mx-history", str(tmp_path / "file" / "history.sqlite"))
+    assert done.returncode == 4
+    assert "the history must be a file that can be written, not " in done.stderr
+
+
+def test_planted_faults_stand_in_the_history(tmp_path, capsys):
+    place = tmp_path / "history.sqlite"
+    with History(place) as history:
+        recorder = Recorder(history, "faults")
+        for at, (name, result) in enumerate([("a", "killed"), ("b", "killed"), ("b", "survived"), ("c", "equivalent")]):
+            recorder.fault(f"fault:{name}", result, 1.0 + at, "gemm-agreement", "quick")
+        recorder.fault("triage:a", "right", 2.0, "precision at store: cut")
+    assert main(["history", "--history", str(place)]) == 0
+    shown = capsys.readouterr().out
+    assert "planted faults killed: 2 of 3" in shown
+    assert "causes of planted faults named: 1 of 1" in shown
+    assert "fault:b" in shown
+    assert "fault:a" not in shown
+    assert main(["history", "--history", str(place), "--property", "fault:b", "--json"]) == 0
+    (standing,) = json.loads(capsys.readouterr().out)["standings"]
+    assert standing["last_passed"]["result"] == "killed"
+    assert standing["failing_since"]["result"] == "survived"
+
+
+def test_a_cause_that_was_found_is_kept(tmp_path, capsys):
+    place = tmp_path / "history.sqlite"
+    kernel = tmp_path / "kernel.py"
+    words = [f"{kernel}:gemm", "--quick", "--shapes", "1,16,64", "--history", str(place)]
+    for which, code in (("right", 0), ("wrong", 1)):
+        kernel.write_text(KERNEL.format(which))
+        assert main(["triage", *words, "--save", str(tmp_path / "case.json")]) == code
+    capsys.readouterr()
+    assert main(["history", "--history", str(place), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["standings"] == []
+    right, wrong = document["changes"]
+    assert (right["command"], right["kernel"], right["result"]) == ("triage", "kernel.py:gemm", "PASS")
+    assert (wrong["property"], wrong["result"], wrong["shape"]) == ("gemm-agreement", "FAIL", "1,16,64")
+    assert wrong["wrong"] > 0
+    assert " at " in wrong["message"]
 
 
 def test_a_history_that_cannot_be_written_changes_no_verdict(tmp_path, monkeypatch, capsys):

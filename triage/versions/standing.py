@@ -37,7 +37,7 @@ class Standing:
 
     Attributes:
         last: the latest verdict.
-        last_passed: the latest PASS; None where it never passed.
+        last_passed: the latest PASS, or that a planted fault was killed or named; None where it never passed.
         failing_since: the first verdict after that; None while it passes.
         verdicts: how many there are.
         moved: the latest first.
@@ -65,21 +65,30 @@ class Standing:
         }
 
 
-def standings(entries: Iterable[Entry]) -> list[Standing]:
-    """By place, kernel, property, device, shape and dialect, in the order of their first verdicts.
+ABOUT_PROPERTIES = ("check", "pytest", "faults")
+"""Commands whose verdicts say how something stands; the answers of others are changes between versions, and causes."""
 
-    `entries` are in the order of their times. What compared two versions says nothing of a property, and is left out.
+_GOOD = ("PASS", "killed", "equivalent", "right")
+"""What is as it must be: of a property, of a planted fault, of the diagnosis of one."""
+
+
+def standings(entries: Iterable[Entry]) -> list[Standing]:
+    """By place, kernel, property, device, shape and dialect, in the order of their first verdicts; planted faults too,
+    whose properties are called `fault:ID` and `triage:ID`.
+
+    `entries` are in the order of their times. What compared two versions, or looked for a cause, says nothing of a
+    property, and is left out.
     """
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
-        if entry.command == "check":
+        if entry.command in ABOUT_PROPERTIES:
             key = (entry.place, entry.kernel, entry.property, entry.device, entry.shape, entry.dialect)
             groups.setdefault(key, []).append(entry)
     return [_standing(group) for group in groups.values()]
 
 
 def _standing(entries: list[Entry]) -> Standing:
-    passes = [index for index, entry in enumerate(entries) if entry.result == "PASS"]
+    passes = [index for index, entry in enumerate(entries) if entry.result in _GOOD]
     latest = passes[-1] if passes else None
     after = entries if latest is None else entries[latest + 1 :]
     counted = [entry for entry in entries if entry.counts]

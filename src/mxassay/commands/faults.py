@@ -14,6 +14,7 @@ from rich.table import Table
 
 from mxassay.environment import environment
 from mxassay.errors import ContractError
+from mxassay.recording import Recorder, recording
 from mxassay.verdicts import Document, Verdict, exit_code
 
 if TYPE_CHECKING:
@@ -28,17 +29,22 @@ def run(options: argparse.Namespace) -> int:
 
     FAIL where a fault survives, and where one is killed in spite of its proof.
     """
-    from mxassay.properties.faults import run as run_campaign
-
     if options.record and (options.only or options.file):
         raise ContractError("--record must come with all shipped faults, not with --only or --from")
     faults = _chosen(options)
     if options.list:
         return _list(faults, options)
-    if options.triage:
-        from mxassay.commands import faults_triage
+    with recording(options) as recorder:
+        if options.triage:
+            from mxassay.commands import faults_triage
 
-        return faults_triage.run(options, faults, Path(options.cache) if options.cache else default_cache())
+            return faults_triage.run(options, faults, default_cache(options.cache), recorder)
+        return _run(options, faults, recorder)
+
+
+def _run(options: argparse.Namespace, faults: "list[Fault]", recorder: Recorder) -> int:
+    from mxassay.properties.faults import run as run_campaign
+
     started = time.perf_counter()
     console = Console(stderr=True)
     progress = Progress(
@@ -53,6 +59,8 @@ def run(options: argparse.Namespace) -> int:
                 progress.update(task, description=what)
                 return
             progress.update(task, advance=1, description="planting")
+            by = trial.death.by or ""
+            recorder.fault(f"fault:{trial.fault.id}", trial.verdict, trial.death.seconds, by, options.profile)
             if progress.disable:
                 print(f"{trial.verdict:10} {trial.fault.id}: {trial.death.by or '-'}", file=sys.stderr, flush=True)
 
@@ -61,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
             profile=options.profile,
             seed=options.seed,
             jobs=options.jobs,
-            caches=Path(options.cache) if options.cache else default_cache(),
+            caches=default_cache(options.cache),
             fresh=options.fresh,
             told=told,
         )
@@ -97,8 +105,10 @@ def _keep(path: Path, campaign: "Campaign", seconds: float) -> None:
     write(path, campaign.profile, facts, [trial.as_json() for trial in campaign.trials])
 
 
-def default_cache() -> Path:
-    """Where results and compiled kernels are kept between runs."""
+def default_cache(named: str | None = None) -> Path:
+    """Where results and compiled kernels are kept between runs: the folder that `--cache` names, or the user's."""
+    if named:
+        return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mxassay" / "faults"
 
 

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from mxassay.environment import environment
+from mxassay.recording import Recorder
 from mxassay.verdicts import Document, Verdict, exit_code
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from mxassay.triage_campaign import Triaged
 
 
-def run(options: argparse.Namespace, faults: "list[Fault]", caches: Path) -> int:
-    """Diagnose each fault that has no proof of equivalence, and print the table or JSON.
+def run(options: argparse.Namespace, faults: "list[Fault]", caches: Path, recorder: Recorder) -> int:
+    """Diagnose each fault that has no proof of equivalence, print the table or JSON, and keep each answer.
 
     FAIL where less holds than is promised: see `mxassay.triage_campaign.BARS`.
     """
@@ -37,6 +38,8 @@ def run(options: argparse.Namespace, faults: "list[Fault]", caches: Path) -> int
 
         def told(one: "Triaged") -> None:
             progress.update(task, advance=1)
+            said = f"{one.said_class} at {one.said_stage}: {one.sentence}"
+            recorder.fault(f"triage:{one.id}", "right" if _right(one) else "wrong", one.seconds, said)
             if progress.disable:
                 right = "right" if _right(one) else "wrong"
                 print(f"{right:6} {one.id}: {one.said_class} at {one.said_stage}", file=sys.stderr, flush=True)

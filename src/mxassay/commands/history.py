@@ -18,13 +18,20 @@ if TYPE_CHECKING:
     from mxassay.triage.versions.history import Entry
     from mxassay.triage.versions.standing import Moved, Standing
 
-_STYLE = {"PASS": "green", "FAIL": "bold red", "ERROR": "bold red", "UNSUPPORTED": "yellow"}
+_STYLE = {
+    "PASS": "green",
+    "killed": "green",
+    "right": "green",
+    "FAIL": "bold red",
+    "ERROR": "bold red",
+    "UNSUPPORTED": "yellow",
+}
 
 
 def run(options: argparse.Namespace) -> int:
     """Print how each property of each kernel stands, and what comparisons and bisections found."""
     from mxassay.triage.versions.history import History, default_path
-    from mxassay.triage.versions.standing import standings
+    from mxassay.triage.versions.standing import ABOUT_PROPERTIES, standings
 
     started = time.perf_counter()
     with History(Path(options.history) if options.history else default_path(), create=False) as history:
@@ -34,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         wanted += [f"about {options.property}"] if options.property else []
         raise ContractError(f"the history must hold a verdict {' '.join(wanted)}, not none; `mxassay check` keeps them")
     found = standings(entries)
-    changes = [entry for entry in entries if entry.command != "check"]
+    changes = [entry for entry in entries if entry.command not in ABOUT_PROPERTIES]
     if options.json:
         extra = {
             "history": str(history.path),
@@ -56,7 +63,10 @@ def _print(console: Console, found: "list[Standing]", changes: "list[Entry]") ->
         if number:
             console.print()
         console.print(f"[bold]{kernel}[/] in {place}" if place else f"[bold]{kernel}[/]", highlight=False)
-        console.print(_table(group))
+        properties = [standing for standing in group if not _is_fault(standing)]
+        if properties:
+            console.print(_table(properties))
+        _print_faults(console, [standing for standing in group if _is_fault(standing)])
         _print_moved(console, [(standing, standing.moved[0]) for standing in group if standing.moved])
     if changes:
         table = Table(box=None, pad_edge=False, header_style="bold")
@@ -66,6 +76,25 @@ def _print(console: Console, found: "list[Standing]", changes: "list[Entry]") ->
             table.add_row(_when(entry), entry.command, entry.kernel, entry.property, entry.result, entry.message)
         console.print()
         console.print(table)
+
+
+def _is_fault(standing: "Standing") -> bool:
+    return standing.last.command == "faults"
+
+
+def _print_faults(console: Console, faults: "list[Standing]") -> None:
+    """Planted faults in two lines, and those in full that are not as they must be."""
+    for kind, words in (("fault:", "planted faults killed"), ("triage:", "causes of planted faults named")):
+        mine = [standing for standing in faults if standing.last.property.startswith(kind)]
+        if mine:
+            bad = [standing for standing in mine if standing.failing_since is not None]
+            latest = max((standing.last for standing in mine), key=lambda entry: entry.at)
+            console.print(
+                f"  {words}: {len(mine) - len(bad)} of {len(mine)}, at last {_when(latest)} ({_version(latest)})",
+                highlight=False,
+            )
+            if bad:
+                console.print(_table(bad))
 
 
 def _table(group: "list[Standing]") -> Table:

@@ -112,7 +112,7 @@ def _searched(
     options: argparse.Namespace, kernel: "KernelUnderTest", subject: "Subject", status: Any
 ) -> "Failure | None":
     """The first call that fails: of the shapes that `--shapes` names, else of those that touch every path."""
-    from mxassay.triage.screen import find_failure, of_shapes
+    from mxassay.triage.screen import find_failure
 
     def told(words: str) -> None:
         if status is not None:
@@ -121,6 +121,7 @@ def _searched(
     if not options.shapes:
         return find_failure(kernel, subject, told)
     from mxassay.commands.check import shapes_named
+    from mxassay.triaging import of_shapes
 
     return find_failure(kernel, subject, told, of_shapes(kernel, shapes_named(options.shapes), options.seed))
 
