@@ -131,6 +131,75 @@ def first_counted_twice_last_never(given):
     return sum(parts[:-1]) + parts[0]
 
 
+def bytes_of_weights_reversed(given):
+    w, scales = weights_of(given)
+    order = np.arange(32).reshape(16, 2)[::-1].flatten()
+    return product(a_of(given), w[..., order], scales)
+
+
+def weights_that_advance_half(given):
+    """A step has 8 blocks, and the next one starts 4 blocks further on in W."""
+    w, scales = weights_of(given)
+    blocks = np.arange(w.shape[1])
+    return product(a_of(given), w[:, blocks // 8 * 4 + blocks % 8], scales)
+
+
+def weights_of_splits_from_half_way(given):
+    w, scales = weights_of(given)
+    blocks = np.arange(w.shape[1])
+    return product(a_of(given), w[:, blocks - blocks // 8 * 4], scales)
+
+
+def weights_of_the_first_tile(given):
+    w, scales = weights_of(given)
+    return product(a_of(given), w[np.arange(len(w)) % 32], scales)
+
+
+def scales_of_the_first_tile(given):
+    w, scales = weights_of(given)
+    return product(a_of(given), w, scales[np.arange(len(w)) % 32])
+
+
+def scales_of_neighbours(given):
+    w, scales = weights_of(given)
+    return product(a_of(given), w, scales[np.arange(len(w)) ^ 1])
+
+
+def scales_masked_from_half_of_what_is_left(given):
+    """576, 320 and 64 are left at the three steps: blocks 9, 5 and 1 of them are the first with scale 1."""
+    w, scales = weights_of(given)
+    changed = scales.copy()
+    changed[:, 8 + 5 : 16] = changed[:, 16 + 1 :] = 1
+    return product(a_of(given), w, changed)
+
+
+def activations_that_stand(given):
+    a, (w, scales) = a_of(given), weights_of(given)
+    blocks = np.arange(a.shape[1])
+    return product(a[:, blocks % 8], w, scales)
+
+
+def last_row_as_before(given):
+    exact = product(a_of(given), *weights_of(given))
+    exact[-1] = exact[-2]
+    return exact
+
+
+def one_more(given):
+    return product(a_of(given), *weights_of(given)) + 1
+
+
+def last_step_only(given):
+    a, (w, scales) = a_of(given), weights_of(given)
+    return product(a[:, 16:], w[:, 16:], scales[:, 16:])
+
+
+def last_column_left_out(given):
+    exact = product(a_of(given), *weights_of(given))
+    exact[:, -1] = np.nan
+    return exact
+
+
 PLANTED = {
     "w-nibbles-swapped": (wrong_nibbles, WIDE),
     "scales-of-previous-block": (scales_of_the_previous_block, WIDE),
@@ -143,6 +212,19 @@ PLANTED = {
     "last-partial-lost": (last_partial_lost, SPLIT),
     "first-partial-twice": (first_counted_twice_last_never, SPLIT),
     "partials-in-bfloat16": (partials_in_bfloat16, SPLIT),
+    "weight-bytes-reversed": (bytes_of_weights_reversed, WIDE),
+    "weight-step-halved": (weights_that_advance_half, WIDE),
+    "split-starts-half-way-in-weights": (weights_of_splits_from_half_way, SPLIT),
+    "weight-tiles-stand": (weights_of_the_first_tile, WIDE),
+    "scale-tiles-stand": (scales_of_the_first_tile, WIDE),
+    "scales-of-neighbours": (scales_of_neighbours, WIDE),
+    "scale-tail-in-elements": (scales_masked_from_half_of_what_is_left, WIDE),
+    "activation-step-stands": (activations_that_stand, WIDE),
+    "last-row-repeats-the-one-before": (last_row_as_before, WIDE),
+    "sum-starts-at-one": (one_more, WIDE),
+    "last-step-alone": (last_step_only, WIDE),
+    "last-column-not-stored": (last_column_left_out, WIDE),
+    "last-column-not-reduced": (last_column_left_out, SPLIT),
 }
 
 

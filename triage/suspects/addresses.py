@@ -1,7 +1,7 @@
 """Where each operand is read from: the address formulas of a kernel, with every term a suspect may get wrong."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -31,18 +31,27 @@ def activations(
     row_stride: Callable[[Scene], int] | None = None,
     column_stride: Callable[[Scene], int] | None = None,
     row_shift: int = 0,
+    rows: Callable[[torch.Tensor], torch.Tensor] = lambda row: row,
+    step_elements: Callable[[int], int] = lambda tile_k: tile_k,
+    split_term: Callable[[torch.Tensor], torch.Tensor] = lambda start: start,
 ) -> torch.Tensor:
-    """int64 (M, L, 32): bfloat16 words of A; 0 from `end` on (None: nothing is masked)."""
+    """int64 (M, L, 32): bfloat16 words of A; 0 from `end` on (None: nothing is masked).
+
+    `rows` gives the row that is read in place of each; `step_elements` what one step adds, `split_term` where a split
+    starts.
+    """
     a = scene.activations
     m = a.shape[0]
-    row = (torch.arange(m) + row_shift).view(-1, 1, 1)
-    k = loop.position.view(1, -1, 1) + torch.arange(32)
+    row = rows(torch.arange(m) + row_shift).view(-1, 1, 1)
+    masked = loop.position.view(1, -1, 1) + torch.arange(32)
+    moved = split_term(loop.first) - loop.first + loop.step * (step_elements(loop.tile_k) - loop.tile_k)
+    k = masked + moved.view(1, -1, 1)
     pitch = row_stride(scene) if row_stride else a.stride(0)
     step = column_stride(scene) if column_stride else a.stride(1)
     address: torch.Tensor = int(a.storage_offset()) + row * pitch + k * step
     words = read(scene.activation_words, address, beside=0xFFFF)
     limit = end(scene)
-    return words if limit is None else torch.where(k < limit, words, 0)
+    return words if limit is None else torch.where(masked < limit, words, 0)
 
 
 def stored_order(row: torch.Tensor, byte: torch.Tensor, width: int) -> torch.Tensor:
@@ -60,11 +69,13 @@ def weights(
     split_term: Callable[[torch.Tensor], torch.Tensor] | None = None,
     step_bytes: Callable[[int], int] | None = None,
     preshuffled: bool | None = None,
+    tile_term: Callable[[torch.Tensor], torch.Tensor] = lambda first: first,
 ) -> torch.Tensor:
     """uint8 (N, L, 32): codes of W; 0 from `end` on.
 
     `stripe_bytes` is what one row adds, in units of K/2 bytes, to the start of a stripe; `split_term` the offset of a
-    split from its first k; `step_bytes` what one step adds, from the depth of a tile.
+    split from its first k; `step_bytes` what one step adds, from the depth of a tile; `tile_term` the row at which a
+    tile starts.
     """
     n, half = scene.operands.codes.shape
     tile = scene.geometry.tile_n
@@ -83,7 +94,7 @@ def weights(
     else:
         place = byte
         within = inside * half + byte
-    packed = read(scene.weight_bytes, first * half + begin + step * advance + within)
+    packed = read(scene.weight_bytes, tile_term(first) * half + begin + step * advance + within)
     limit = end(scene)
     if limit is not None:
         # A mask says how much of what is stored is real, before it is put in order.
@@ -118,12 +129,12 @@ def weight_scales(
     width = stride(scene) if stride else scene.scale_stride
     start, step, block = loop.first.view(1, -1), loop.step.view(1, -1), loop.block.view(1, -1)
     if not shuffled:
-        address = (linear or linear_address)(inside, first, start, step, block, width, loop.tile_k)
+        way = linear or linear_address
     elif tile % 32 == 0 and loop.tile_k % 256 == 0:
-        address = (wide or wide_address)(inside, first, start, step, block, width, loop.tile_k)
+        way = wide or wide_address
     else:
-        address = (gather or gather_address)(inside, first, start, step, block, width, loop.tile_k)
-    found = read(scene.scale_bytes, address)
+        way = gather or gather_address
+    found = read(scene.scale_bytes, way(Place(inside, first, start, step, block, width, loop.tile_k)))
     if meaning is not None:
         found = meaning(found)
     limit = end(scene)
@@ -132,32 +143,41 @@ def weight_scales(
     return found.to(torch.uint8)
 
 
-Address = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, int, int], torch.Tensor]
-"""(column in the tile, the tile's first column, k where the split starts, step, block of the step, stored columns of
-the table, tile depth) to an address in the table."""
+class Place(NamedTuple):
+    """A scale of W as the loop comes to it.
+
+    inside: the column inside its tile. first: the tile's first column. start: the k where the split starts. step: of
+    the split. block: of the step. stride: stored columns of the table. tile_k: the depth of a step.
+    """
+
+    inside: torch.Tensor
+    first: torch.Tensor
+    start: torch.Tensor
+    step: torch.Tensor
+    block: torch.Tensor
+    stride: int
+    tile_k: int
+
+
+Address = Callable[[Place], torch.Tensor]
+"""To an address in the table."""
 
 
 def wide_address(
-    inside: torch.Tensor,
-    first: torch.Tensor,
-    start: torch.Tensor,
-    step: torch.Tensor,
-    block: torch.Tensor,
-    stride: int,
-    tile_k: int,
+    at: "Place",
     *,
     digits: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
     stripe_rows: int = 32,
     split_term: Callable[[torch.Tensor], torch.Tensor] = lambda start: start,
     step_bytes: Callable[[int], int] = lambda tile_k: tile_k,
+    tile_term: Callable[[torch.Tensor], torch.Tensor] = lambda first: first,
 ) -> torch.Tensor:
     """A tile read as whole stripes of 32 rows, then put in order. `digits` gives the place in a chunk of 256 bytes of
-    (row in a stripe, block of the step)."""
-    row = inside % 32
-    place = digits(row, block) if digits else in_chunk(row, block)
-    return (
-        first * stride + split_term(start) + step * step_bytes(tile_k) + inside // 32 * (stride * stripe_rows) + place
-    )
+    (row in a stripe, block of the step); `tile_term` the row at which a tile starts."""
+    row = at.inside % 32
+    place = digits(row, at.block) if digits else in_chunk(row, at.block)
+    begin = tile_term(at.first) // 32 * 32 * at.stride + split_term(at.start) + at.step * step_bytes(at.tile_k)
+    return begin + at.inside // 32 * (at.stride * stripe_rows) + place
 
 
 def in_chunk(row: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
@@ -166,13 +186,7 @@ def in_chunk(row: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
 
 
 def gather_address(
-    inside: torch.Tensor,
-    first: torch.Tensor,
-    start: torch.Tensor,
-    step: torch.Tensor,
-    block: torch.Tensor,
-    stride: int,
-    tile_k: int,
+    at: "Place",
     *,
     digits: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] = in_chunk,
     local: bool = False,
@@ -180,22 +194,17 @@ def gather_address(
 ) -> torch.Tensor:
     """The address formula for every tile. `local` forgets where the split starts, without `stripe_start` a tile counts
     as starting at a stripe."""
-    row = (first % 32 if stripe_start else 0) + inside
-    group = (0 if local else start // 32) + step * (tile_k // 32) + block
-    return first // 32 * 32 * stride + row // 32 * (stride * 32) + digits(row, group)
+    row = (at.first % 32 if stripe_start else 0) + at.inside
+    group = (0 if local else at.start // 32) + at.step * (at.tile_k // 32) + at.block
+    return at.first // 32 * 32 * at.stride + row // 32 * (at.stride * 32) + digits(row, group)
 
 
 def linear_address(
-    inside: torch.Tensor,
-    first: torch.Tensor,
-    start: torch.Tensor,
-    step: torch.Tensor,
-    block: torch.Tensor,
-    stride: int,
-    tile_k: int,
+    at: "Place",
     *,
     split_term: Callable[[torch.Tensor], torch.Tensor] = lambda start: start // 32,
     step_bytes: Callable[[int], int] = lambda tile_k: tile_k // 32,
 ) -> torch.Tensor:
     """A row-major table."""
-    return (first + inside) * stride + split_term(start) + step * step_bytes(tile_k) + block
+    row = at.first + at.inside
+    return row * at.stride + split_term(at.start) + at.step * step_bytes(at.tile_k) + at.block

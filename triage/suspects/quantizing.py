@@ -263,6 +263,12 @@ QUANTIZING: tuple[Suspect, ...] = (
     _scale("amax-of-odd-places", "amax is taken of the elements at odd k alone", _at(_K[1::2])),
     _scale("amax-of-first-half", "amax is taken of the first 16 elements of a block", _at(_K[:16])),
     _scale("amax-of-second-half", "amax is taken of the last 16 elements of a block", _at(_K[16:])),
+    *(
+        _scale(f"amax-where-{bit}-is-{value}", f"amax is taken of the elements alone whose k has {value} at bit {bit}",
+               _at(_K[_K >> bit & 1 == value]))
+        for bit in (1, 2, 3)
+        for value in (0, 1)
+    ),
     _scale("amax-of-first", "the scale follows from the first element of a block alone", _at(_K[:1])),
     _scale("amax-of-positive", "amax ignores negative elements", _kept(lambda words: words < 0x8000)),
     _scale("amax-of-negative", "amax ignores positive elements", _kept(lambda words: words >= 0x8000)),

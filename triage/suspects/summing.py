@@ -22,6 +22,11 @@ def several(scene: Scene) -> bool:
     return scene.cut.count > 1
 
 
+def single(scene: Scene) -> bool:
+    """It is not."""
+    return not several(scene)
+
+
 # Loops.
 
 
@@ -175,6 +180,17 @@ def _tiles(id_: str, statement: str, class_: str = "tile-map", stage: str = "til
     return Suspect(id_, class_, stage, statement, {"written": partial(coverage.covered, **how)})
 
 
+def _edge(id_: str, class_: str, stage: str, statement: str, axis: int, when: Callable[[Scene], bool]) -> Suspect:
+    """The last row (axis 0) or column (1) is not written."""
+
+    def written(scene: Scene) -> Tensor:
+        found = coverage.everything(scene)
+        found.narrow(axis, found.shape[axis] - 1, 1).fill_(False)
+        return found
+
+    return Suspect(id_, class_, stage, statement, {"written": written}, when)
+
+
 def _whole_tiles(which: int) -> Callable[[int, int, int, Scene], int]:
     """Workgroups for whole tiles along M (0) or N (1) alone, at least one."""
 
@@ -232,6 +248,12 @@ SUMMING: tuple[Suspect, ...] = (
     _partials("added-partials-in-float16", "partials pass through float16 as they are added", _half_range, "precision"),
     Suspect("accumulator-in-bfloat16", "precision", "accumulate", "the sum is rounded to bfloat16 before every step",
             {"steps": _sum_rounded}),
+    Suspect("sum-starts-at-one", "partials", "accumulate", "the sum starts at 1, not at 0",
+            {"steps": lambda sums: sums.sum(0) + 1}),
+    Suspect("sum-counts-twice", "partials", "accumulate", "every sum counts twice",
+            {"steps": lambda sums: 2 * sums.sum(0)}),
+    Suspect("last-step-alone", "partials", "accumulate", "a step replaces the sum, not adds to it",
+            {"steps": lambda sums: sums[-1].clone()}),
     _store("output-cut", "the bfloat16 store cuts instead of rounding", _bits(lambda bits: bits >> 16)),
     _store("output-ties-away", "ties of the output go away from zero", _bits(lambda bits: (bits + 0x8000) >> 16)),
     _store("output-rounded-twice", "the output is first rounded to 15 mantissa bits",
@@ -271,6 +293,11 @@ SUMMING: tuple[Suspect, ...] = (
            launched=_whole_tiles(0)),
     _tiles("splits-not-launched", "workgroups are launched for one split alone", "split-span", "launch",
            launched=lambda tiles_m, tiles_n, count, scene: tiles_m * tiles_n),
+    _edge("last-column-not-reduced", "n-tail", "reduce", "the last column of the output is never reduced", 1,
+          several),
+    _edge("last-row-not-reduced", "small-m", "reduce", "the last row of the output is never reduced", 0, several),
+    _edge("last-column-not-stored", "n-tail", "store", "the last column of the output is never stored", 1, single),
+    _edge("last-row-not-stored", "small-m", "store", "the last row of the output is never stored", 0, single),
     Suspect("nothing-written", "stale-buffers", "store", "no output is written: what was there before comes back",
             {"written": _lost}, rank=4),
 )  # fmt: skip
