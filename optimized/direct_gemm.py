@@ -8,12 +8,15 @@ memory as the lanes want them. Waves share the quantizing of a tile. Everything 
 any of it is read, so that a workgroup meets twice at most, however many steps it has.
 """
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
+from mxassay.optimized.arrivals import APART, counters
+from mxassay.optimized.direct_join import arrive, clear, count_in, sum_partials, write_partial
 from mxassay.optimized.direct_layouts import block_layout, row_layout, shared_rows, shared_scales, stripe_layout
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOST_SPAN, _MOST_WORK = 2048, 1 << 23  # unrolled: what compiles without spills (tile_m * tile_n * span)
 _MOST_STAGED = 1 << 15  # tile_m * span: pairs, codes and scales of it take 84 of 160 KiB of LDS
+_MOST_JOINED = 128  # registers of a lane for the partials of its outputs
 _GRID_Y = 65535  # HIP and CUDA: the largest second and third size of a grid
 
 
@@ -52,6 +56,7 @@ _CONVERT: gl.constexpr = gl.constexpr(
     )
     + "\ns_nop 1"
 )
+_APART: gl.constexpr = gl.constexpr(APART)
 _CONSTRAINTS: gl.constexpr = gl.constexpr(",".join(["=&v"] * 4 + ["v"] * 20))
 
 
@@ -81,17 +86,34 @@ def quantize_blocks(pairs: gl.tensor, TILE_M: gl.constexpr, TILE_K: gl.constexpr
 
 
 @gluon.jit
+def store_tile(
+    c_ptr: gl.tensor,
+    first_m: gl.tensor,
+    first_n: gl.tensor,
+    stride_c_row: gl.tensor,
+    row: gl.tensor,
+    column: gl.tensor,
+    values: gl.tensor,
+    mask: gl.tensor,
+) -> None:
+    """Round float32 values to the bfloat16 tile at (first_m, first_n)."""
+    tile = c_ptr + first_m.to(gl.int64) * stride_c_row + first_n
+    gl.amd.cdna4.buffer_store(values.to(gl.bfloat16), tile, row * stride_c_row + column, mask=mask)
+
+
+@gluon.jit
 def direct_gemm_kernel(
     pairs_ptr: gl.tensor,
     w_ptr: gl.tensor,
     ws_ptr: gl.tensor,
+    partials_ptr: gl.tensor,
     c_ptr: gl.tensor,
     M: gl.tensor,
     N: gl.tensor,
     K: gl.tensor,
     stride_pairs: gl.tensor,
     stride_c_row: gl.tensor,
-    stride_c_split: gl.tensor,
+    arrivals_ptr: gl.tensor,
     TILE_M: gl.constexpr,
     TILE_N: gl.constexpr,
     TILE_K: gl.constexpr,
@@ -100,12 +122,15 @@ def direct_gemm_kernel(
     BY_ROWS: gl.constexpr,
     EVEN_M: gl.constexpr,
     EVEN_N: gl.constexpr,
+    JOINED: gl.constexpr,
 ) -> None:
-    """C[split] = quantized(A)[:, span] @ W[:, span].T for a tile, STEPS steps of TILE_K, all of them inside K.
+    """C = quantized(A)[:, span] @ W[:, span].T for a tile, STEPS steps of TILE_K, all of them inside K.
 
-    pairs_ptr int32, A (M, K) as pairs; w_ptr and ws_ptr preshuffled and shuffled; c_ptr bfloat16 or, with splits,
-    float32. Grid: (tiles of N, tiles of M, splits). All loads are issued before the first result is needed. Rows and
-    columns beyond the matrix are computed from its last ones and not stored.
+    pairs_ptr int32, A (M, K) as pairs; w_ptr and ws_ptr preshuffled and shuffled; c_ptr bfloat16 (M, N). With splits,
+    partials_ptr float32 (splits, M, N) gets a partial each. Of JOINED splits the workgroup that comes last sums the
+    partials to c_ptr, with a counter a tile in arrivals_ptr; JOINED is 0 where another launch does.
+    Grid: (tiles of N, tiles of M, splits). All loads are issued before the first result is needed. Rows and columns
+    beyond the matrix are computed from its last ones and not stored.
     """
     MATRIX: gl.constexpr = gl.amd.AMDMFMALayout(4, [16, 16, 128], True, [1, WARPS], tiles_per_warp=[1, 2])
     LEFT: gl.constexpr = gl.DotOperandLayout(0, MATRIX, 16)
@@ -186,18 +211,28 @@ def direct_gemm_kernel(
 
     out_row = gl.arange(0, TILE_M, layout=gl.SliceLayout(1, MATRIX))[:, None]
     out_column = gl.arange(0, TILE_N, layout=gl.SliceLayout(0, MATRIX))[None, :]
-    c_tile = c_ptr + first_m.to(gl.int64) * stride_c_row + first_n + split.to(gl.int64) * stride_c_split
     mask = (out_row < M - first_m) & (out_column < N - first_n)
-    gl.amd.cdna4.buffer_store(
-        accumulator.to(c_ptr.dtype.element_ty), c_tile, out_row * stride_c_row + out_column, mask=mask
-    )
+    if partials_ptr is None:
+        store_tile(c_ptr, first_m, first_n, stride_c_row, out_row, out_column, accumulator, mask)
+    else:
+        tile = partials_ptr + first_m.to(gl.int64) * N + first_n
+        apart = gl.to_tensor(M).to(gl.int64) * N
+        offsets = out_row * N + out_column
+        write_partial(tile + split * apart, offsets, accumulator, mask)
+        if JOINED > 0:
+            arrive(stride_c_row)
+            counter = arrivals_ptr + (gl.program_id(1) * gl.num_programs(0) + gl.program_id(0)) * _APART
+            if count_in(counter) == JOINED - 1:
+                total = sum_partials(tile, apart, offsets, mask, JOINED)
+                store_tile(c_ptr, first_m, first_n, stride_c_row, out_row, out_column, total, mask)
+                clear(counter)
 
 
 def fits(
     a: "torch.Tensor",
     weights: "torch.Tensor",
     scales: "torch.Tensor",
-    destination: "torch.Tensor",
+    out: "torch.Tensor",
     plan: "Plan",
     split: "SplitK",
 ) -> bool:
@@ -205,48 +240,72 @@ def fits(
     m, k = a.shape
     whole = k == split.count * split.span and split.tile_k % 256 == 0
     aligned = a.stride(1) == 1 and a.stride(0) % 8 == 0 and not (a.data_ptr() | weights.data_ptr()) % 16
+    # Rows of partials, float32, lie side by side.
+    row = max(2 * out.stride(0), 4 * out.shape[1])
     small = (
         split.span <= _MOST_SPAN
         and plan.tile_m * split.span <= _MOST_STAGED
         and plan.tile_m * plan.tile_n * split.span <= _MOST_WORK
-        and max(2 * m * a.stride(0), weights.numel(), scales.numel(), 4 * plan.tile_m * destination.stride(1)) < 1 << 31
+        and max(2 * m * a.stride(0), weights.numel(), scales.numel(), plan.tile_m * row) < 1 << 31
         and max(triton.cdiv(m, plan.tile_m), split.count) <= _GRID_Y
     )
     return whole and aligned and small and a.stride(0) > 0
+
+
+def joins(plan: "Plan", split: "SplitK", device: "torch.device") -> bool:
+    """Whether a launch that `fits` sums its partials itself: as the plan says, unless there are too many for registers,
+    or a graph captures the launch, which must not use counters that are kept (see `arrivals`)."""
+    import torch
+
+    registers = split.count * plan.tile_m * plan.tile_n // (64 * plan.num_warps)
+    captured = device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    return plan.joined and split.count > 1 and registers <= _MOST_JOINED and not captured
 
 
 def launch_direct(
     a: "torch.Tensor",
     weights: "torch.Tensor",
     scales: "torch.Tensor",
-    destination: "torch.Tensor",
+    out: "torch.Tensor",
+    partials: "torch.Tensor | None",
     plan: "Plan",
     split: "SplitK",
-) -> None:
-    """Launch on tensors that `fits` accepts; destination (splits, M, N)."""
+) -> bool:
+    """Launch on tensors that `fits` accepts; with splits, `partials` is float32 (splits, M, N), contiguous.
+
+    Returns whether `out` holds the product; otherwise it is what `reduce_partials` makes of `partials`.
+    """
     import torch
 
     (m, k), n = a.shape, weights.shape[0]
-    direct_gemm_kernel[(triton.cdiv(n, plan.tile_n), triton.cdiv(m, plan.tile_m), split.count)](
-        a.detach().view(torch.int32),
-        weights,
-        scales,
-        destination,
-        m,
-        n,
-        k,
-        a.stride(0) // 2,
-        destination.stride(1),
-        destination.stride(0),
-        TILE_M=plan.tile_m,
-        TILE_N=plan.tile_n,
-        TILE_K=split.tile_k,
-        STEPS=split.span // split.tile_k,
-        WARPS=plan.num_warps,
-        # An exchange more through LDS, against four times as many lines of memory: it pays where K is long.
-        BY_ROWS=split.span > 512,
-        EVEN_M=m % plan.tile_m == 0,
-        EVEN_N=n % plan.tile_n == 0,
-        num_warps=plan.num_warps,
-        waves_per_eu=plan.waves_per_eu,
-    )
+    tiles_n, tiles_m = triton.cdiv(n, plan.tile_n), triton.cdiv(m, plan.tile_m)
+    # Every wave has blocks of its own to quantize where the span has enough.
+    depth = max(split.tile_k, min(split.span & -split.span, 128 * plan.num_warps))
+    joined = joins(plan, split, a.device)
+    with counters(tiles_n * tiles_m, a.device) if joined else contextlib.nullcontext() as arrivals:
+        direct_gemm_kernel[(tiles_n, tiles_m, split.count)](
+            a.detach().view(torch.int32),
+            weights,
+            scales,
+            partials,
+            out,
+            m,
+            n,
+            k,
+            a.stride(0) // 2,
+            out.stride(0),
+            arrivals,
+            TILE_M=plan.tile_m,
+            TILE_N=plan.tile_n,
+            TILE_K=depth,
+            STEPS=split.span // depth,
+            WARPS=plan.num_warps,
+            # An exchange more through LDS, against four times as many lines of memory: it pays where K is long.
+            BY_ROWS=split.span > 512,
+            EVEN_M=m % plan.tile_m == 0,
+            EVEN_N=n % plan.tile_n == 0,
+            JOINED=split.count if joined else 0,
+            num_warps=plan.num_warps,
+            waves_per_eu=plan.waves_per_eu,
+        )
+    return joined or partials is None

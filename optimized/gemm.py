@@ -39,7 +39,8 @@ def matmul(
     out: bfloat16 (M, N) to write to and return; unit column stride, any row pitch, no byte shared with an input.
         Without it a fresh tensor is returned, which no later call touches.
     plan: a `Plan`; `plan_for(M, N, K)` without it. Every plan gives the same result up to the order of float32 sums.
-    workspace: where weights prepared for `Plan(linear=True)` are kept between calls; nothing is kept without it.
+    workspace: where weights prepared for `Plan(linear=True)` are kept between calls; without it nothing is kept but the
+        counters of `Plan(joined=True)`, see `arrivals`.
 
     Activations are quantized as `quantize` does. Products are summed in float32 and rounded once, to nearest even.
     Scale byte 255 gives NaN. Memory behind the tensors is never read into a result. No gradient is computed. Without a
@@ -131,33 +132,37 @@ def _run(
     if m == 0:
         return out
     if split.count == 1:
-        _launch(a, weights, scales, out[None], plan, split, workgroups, target, preshuffled)
+        _launch(a, weights, scales, out, None, plan, split, workgroups, target, preshuffled)
         note_write(out)
         return out
     partials = workspace.partials(split.count, m, n, a.device)
-    _launch(a, weights, scales, partials, plan, split, workgroups, target, preshuffled)
-    return reduce_partials(partials, out=out)
+    if not _launch(a, weights, scales, out, partials, plan, split, workgroups, target, preshuffled):
+        return reduce_partials(partials, out=out)
+    note_write(out)
+    return out
 
 
 def _launch(
     a: torch.Tensor,
     weights: torch.Tensor,
     scales: torch.Tensor,
-    destination: torch.Tensor,
+    out: torch.Tensor,
+    partials: torch.Tensor | None,
     plan: Plan,
     split: SplitK,
     workgroups: int,
     target: Target,
     preshuffled: bool,
-) -> None:
+) -> bool:
+    """Returns whether `out` holds the product; otherwise `partials` are left to be summed."""
     (m, k), n = a.shape, weights.shape[0]
     if plan.direct and preshuffled and target.use_asm:
         from mxassay.optimized import direct_gemm  # Gluon has no interpreter
 
-        if direct_gemm.fits(a, weights, scales, destination, plan, split):
+        if direct_gemm.fits(a, weights, scales, out, plan, split):
             with launching(target, a):
-                direct_gemm.launch_direct(a, weights, scales, destination, plan, split)
-            return
+                return direct_gemm.launch_direct(a, weights, scales, out, partials, plan, split)
+    destination = out[None] if partials is None else partials
     with launching(target, a):
         fused_gemm_kernel[(workgroups,)](
             a,
@@ -189,6 +194,7 @@ def _launch(
             ROUND_IN_INTEGERS=target.round_in_integers,
             **target.options(plan, split.tile_k),
         )
+    return partials is None
 
 
 def _needs_wide_offsets(

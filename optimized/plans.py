@@ -36,6 +36,9 @@ class Plan:
     linear: bring weights and scales into row-major order before the launch, instead of reading them preshuffled.
     direct: on gfx950, where the launch fits it, the kernel of `direct_gemm`: tile_m a multiple of 16, tile_n of 32 for
         each warp, tile_k of 256. Elsewhere, and for strided activations, the usual kernel with the same tiles.
+    joined: that kernel sums its splits in the same launch, by the workgroup that comes last to a tile, in the order and
+        so to the bits of the launch that does so otherwise: without `direct`, with more partials than registers, and
+        while a graph is captured. Counters are kept between calls, see `arrivals`.
 
     What is refused would make Triton leave the scaled MFMA for bfloat16, whose range is too small for every scale, or
     would not fit in registers and LDS.
@@ -57,10 +60,11 @@ class Plan:
     matrix_instr_nonkdim: int = 16
     linear: bool = False
     direct: bool = False
+    joined: bool = False
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, expected = getattr(self, field.name), bool if field.name in ("linear", "direct") else int
+            value, expected = getattr(self, field.name), bool if field.name in ("linear", "direct", "joined") else int
             if type(value) is not expected:
                 raise ContractError(
                     f"Plan.{field.name} must be of type {expected.__name__}, not {type(value).__name__}"
@@ -114,13 +118,13 @@ _AREAS = (("tile_m", "tile_n", 1 << 15), ("tile_m", "tile_k", 1 << 15), ("tile_n
 # entry's vector ALU instructions an MFMA, and less modelled time on each shape. Nobody has timed it on an MI355X.
 _TABLE: dict[Shape, Plan] = {
     (4, 2880, 512): Plan(tile_m=16, tile_n=128, tile_k=512, direct=True),
-    (16, 2112, 7168): Plan(tile_m=16, tile_n=256, tile_k=512, splits=7, direct=True),
+    (16, 2112, 7168): Plan(tile_m=16, tile_n=256, tile_k=512, splits=7, num_warps=8, direct=True, joined=True),
     (32, 4096, 512): Plan(tile_m=16, tile_n=128, tile_k=512, direct=True),
     (32, 2880, 512): Plan(tile_m=16, tile_n=128, tile_k=512, direct=True),
     (64, 7168, 2048): Plan(tile_m=16, tile_n=128, tile_k=512, waves_per_eu=1, direct=True),
     (256, 3072, 1536): Plan(tile_m=16, tile_n=256, tile_k=512, group_m=8, num_warps=8, direct=True),
-    (8, 2112, 7168): Plan(tile_m=16, tile_n=256, tile_k=512, splits=7, direct=True),
-    (16, 3072, 1536): Plan(tile_m=16, tile_n=128, tile_k=512, splits=3, direct=True),
+    (8, 2112, 7168): Plan(tile_m=16, tile_n=256, tile_k=512, splits=7, num_warps=8, direct=True, joined=True),
+    (16, 3072, 1536): Plan(tile_m=16, tile_n=128, tile_k=512, direct=True),
     (64, 3072, 1536): Plan(tile_m=16, tile_n=128, tile_k=512, group_m=4, direct=True),
     (256, 2880, 512): Plan(tile_m=16, tile_n=128, tile_k=512, group_m=8, direct=True),
 }
@@ -138,7 +142,7 @@ def plan_for(m: int, n: int, k: int) -> Plan:
     7
     >>> plan_for(1, 512, 16384)
     Plan(tile_m=4, tile_n=64, tile_k=256, group_m=1, splits=16, num_warps=4, num_stages=2, waves_per_eu=0, \
-matrix_instr_nonkdim=16, linear=False, direct=False)
+matrix_instr_nonkdim=16, linear=False, direct=False, joined=False)
     """
     for name, value, least in (("m", m, 0), ("n", n, 1), ("k", k, 1)):
         if value < least:

@@ -23,7 +23,7 @@ PLANS: tuple[dict[str, Any], ...] = (
     {"tile_m": 8, "tile_n": 16, "tile_k": 128, "splits": 5, "linear": True},
     {"tile_m": 32, "tile_n": 64, "tile_k": 256, "matrix_instr_nonkdim": 32, "num_warps": 8, "group_m": 2},
     {"tile_m": 16, "tile_n": 64, "tile_k": 256, "num_warps": 2, "direct": True},
-    {"tile_m": 32, "tile_n": 128, "tile_k": 512, "splits": 2, "direct": True},
+    {"tile_m": 32, "tile_n": 128, "tile_k": 512, "splits": 2, "direct": True, "joined": True},
 )
 
 

@@ -83,7 +83,9 @@ def main(folder):
         written.append({"name": name, "kind": kind, "shape": shape, "plan": fields})
 
     cases = [(shape, plan_for(*shape)) for shape in (*LEADERBOARD, *TEST_SHAPES)]
+    apart = [(shape, dataclasses.replace(plan, joined=False)) for shape, plan in cases if plan.joined]
     cases += [(shape, dataclasses.replace(plan, direct=False)) for shape, plan in cases]
+    cases += apart
     cases += [(shape, dataclasses.replace(plan, linear=True)) for shape, plan in cases if not plan.direct]
     ruled = [(1, 16, 64), (1, 512, 16384), (7, 48, 320), (100, 4112, 576), (33, 4096, 4096), (1024, 8192, 8192)]
     cases += [(shape, plan_for(*shape)) for shape in ruled]

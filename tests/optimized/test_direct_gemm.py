@@ -1,12 +1,15 @@
 """The kernel with hand-chosen layouts gives the bits of the usual one, and says which launches it takes."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 import torch
 
 from mxassay.errors import ContractError
-from mxassay.optimized import LEADERBOARD, TEST_SHAPES, Plan, matmul, plan_for
+from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
+from mxassay.optimized import LEADERBOARD, TEST_SHAPES, Plan, arrivals, gemm, matmul, plan_for
 
 DEVICE = os.environ.get("MXASSAY_DEVICE", "emulated")
 only_gfx950 = pytest.mark.skipif(DEVICE != "emulated", reason="the kernel is for gfx950")
@@ -31,7 +34,15 @@ def launched(monkeypatch):
     from mxassay.optimized import direct_gemm
 
     calls, launch = [], direct_gemm.launch_direct
-    monkeypatch.setattr(direct_gemm, "launch_direct", lambda *words: (calls.append(words), launch(*words)))
+    monkeypatch.setattr(direct_gemm, "launch_direct", lambda *words: calls.append(words) or launch(*words))
+    return calls
+
+
+def reductions(monkeypatch):
+    """How often a launch of its own sums partials from now on."""
+    calls = []
+    real = gemm.reduce_partials
+    monkeypatch.setattr(gemm, "reduce_partials", lambda *words, **named: calls.append(words) or real(*words, **named))
     return calls
 
 
@@ -104,14 +115,120 @@ def test_a_ragged_k_takes_the_usual_kernel(shape, make_case, assert_same_bits, m
 
 
 @only_gfx950
-def test_nothing_undefined_races_or_goes_unwaited(make_case):
+@pytest.mark.parametrize("splits", [1, 2])
+def test_nothing_undefined_races_or_goes_unwaited(splits, make_case):
     from mxassay.gfx950 import Options, emulated
     from mxassay.gfx950.checks import Checks
 
     case = make_case(17, 144, 1024)
+    plan = Plan(tile_m=16, tile_n=128, tile_k=512, splits=splits, direct=True, joined=True)
     with Checks("default") as checks, emulated(Options(observer=checks)):
-        matmul(case.a, case.b, case.scales, plan=Plan(tile_m=16, tile_n=128, tile_k=512, direct=True))
+        matmul(case.a, case.b, case.scales, plan=plan)
     assert not checks.findings, checks.text()
+
+
+JOINED = [
+    ((1, 16, 512), {"tile_m": 16, "tile_n": 64, "tile_k": 256, "num_warps": 2, "splits": 2}),
+    ((33, 272, 1536), {"tile_m": 16, "tile_n": 128, "tile_k": 512, "splits": 3}),
+    ((17, 528, 7168), {"tile_m": 16, "tile_n": 256, "tile_k": 512, "splits": 7, "num_warps": 8}),
+    ((40, 144, 2048), {"tile_m": 32, "tile_n": 128, "tile_k": 256, "splits": 8}),
+]
+
+
+@only_gfx950
+@pytest.mark.parametrize(("shape", "fields"), JOINED, ids=str)
+def test_splits_are_summed_in_the_same_launch_call_after_call(shape, fields, make_case, assert_same_bits, monkeypatch):
+    calls, apart = launched(monkeypatch), reductions(monkeypatch)
+    plan = Plan(**fields, direct=True, joined=True)
+    for seed in range(3):
+        case = make_case(*shape, seed=seed)
+        assert_same_bits(matmul(case.a, case.b, case.scales, plan=plan), case.expected)
+    assert (len(calls), len(apart)) == (3, 0)
+    assert_same_bits(matmul(case.a, case.b, case.scales, plan=replace(plan, joined=False)), case.expected)
+    assert (len(calls), len(apart)) == (4, 1)
+
+
+@only_gfx950
+def test_splits_are_added_in_ascending_order():
+    """Row n of W is 1 in split n, a large number and its opposite in the others. 256 is lost where it is added to the
+    large one first."""
+    sign = torch.tensor([[2, 2, 10], [2, 2, 10], [2, 10, 2]], dtype=torch.uint8).repeat_interleave(128, 1)
+    scale = torch.full((3, 3), 127 + 40, dtype=torch.uint8).fill_diagonal_(127).repeat_interleave(8, 1)
+    codes, scales = torch.zeros((16, 384), dtype=torch.uint8), torch.full((16, 24), 127, dtype=torch.uint8)
+    codes[:3], scales[:3] = sign * 17, scale
+    plan = Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, splits=3, direct=True, joined=True)
+    a = torch.ones((1, 768), dtype=torch.bfloat16)
+    out = matmul(a, WEIGHT_PRESHUFFLE.apply(codes), SCALE_SHUFFLE.apply(scales), plan=plan)
+    assert out[0, :4].tolist() == [0, 0, 256, 0]
+
+
+@only_gfx950
+def test_rows_of_an_output_may_lie_apart(make_case, assert_same_bits):
+    case = make_case(17, 144, 1024)
+    wide = torch.full((17, 160), -1.0, dtype=torch.bfloat16)
+    plan = Plan(tile_m=16, tile_n=128, tile_k=512, splits=2, direct=True, joined=True)
+    matmul(case.a, case.b, case.scales, plan=plan, out=wide[:, :144])
+    assert_same_bits(wide[:, :144], case.expected)
+    assert (wide[:, 144:] == -1).all()
+
+
+@only_gfx950
+def test_torch_learns_of_the_write(make_case):
+    case = make_case(1, 16, 512)
+    out = torch.empty((1, 16), dtype=torch.bfloat16)
+    plan = Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, splits=2, direct=True, joined=True)
+    before = out._version
+    matmul(case.a, case.b, case.scales, plan=plan, out=out)
+    assert out._version > before
+
+
+@only_gfx950
+def test_partials_of_more_than_the_registers_are_summed_apart(make_case, assert_same_bits, monkeypatch):
+    apart = reductions(monkeypatch)
+    plan = Plan(tile_m=16, tile_n=256, tile_k=256, splits=8, direct=True, joined=True)
+    case = make_case(1, 16, 2048)
+    assert_same_bits(matmul(case.a, case.b, case.scales, plan=plan), case.expected)
+    assert not apart
+    case = make_case(1, 16, 2304)
+    assert_same_bits(matmul(case.a, case.b, case.scales, plan=replace(plan, splits=9)), case.expected)
+    assert len(apart) == 1
+
+
+@only_gfx950
+def test_a_launch_that_raised_leaves_no_counts_behind(make_case, assert_same_bits, monkeypatch):
+    from mxassay.optimized import direct_gemm
+
+    plan = Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, splits=2, direct=True, joined=True)
+    case = make_case(1, 16, 512)
+    kernel = direct_gemm.direct_gemm_kernel
+
+    class Dies:
+        def __getitem__(self, grid):
+            def launch(*arguments, **named):
+                arguments[10].fill_(1)
+                raise RuntimeError("the kernel died")
+
+            return launch
+
+    monkeypatch.setattr(direct_gemm, "direct_gemm_kernel", Dies())
+    with pytest.raises(RuntimeError, match="the kernel died"):
+        matmul(case.a, case.b, case.scales, plan=plan)
+    monkeypatch.setattr(direct_gemm, "direct_gemm_kernel", kernel)
+    assert_same_bits(matmul(case.a, case.b, case.scales, plan=plan), case.expected)
+
+
+def test_counters_are_kept_for_the_thread_and_enough_for_the_tiles():
+    device = torch.device("cpu")
+    with arrivals.counters(3, device) as first, arrivals.counters(3, device) as inner:
+        assert inner.data_ptr() != first.data_ptr()
+    with arrivals.counters(2, device) as again:
+        assert again.data_ptr() == first.data_ptr()
+    with arrivals.counters(4, device) as more:
+        assert len(more) == 4 * 32
+        assert not more.any()
+    with ThreadPoolExecutor(1) as pool, arrivals.counters(4, device) as mine:
+        assert pool.submit(lambda: arrivals._kept.by_stream).result() == {}
+    assert mine.data_ptr() == more.data_ptr()
 
 
 @pytest.mark.parametrize(

@@ -125,3 +125,26 @@ def test_the_lint_finds_no_missing_wait_state(kernels):
     for kernel in kernels:
         for function in load_code_object(kernel["path"]).kernels.values():
             assert not hazards_of(function), (kernel["shape"], kernel["plan"])
+
+
+def test_partials_that_another_workgroup_sums_are_written_past_every_cache_before_they_are_counted(kernels):
+    """Scope bits and waits, which memory without caches cannot tell apart. LLVM, SIMemoryLegalizer,
+    SIGfx940CacheControl: SC0 and SC1 are system scope; an atomic with SC0 alone is one of agent scope that returns."""
+    joined = [kernel for kernel in kernels if kernel["kind"] == "gemm" and kernel["plan"]["joined"]]
+    joined = [kernel for kernel in joined if kernel["plan"]["direct"]]
+    assert joined
+    for kernel in joined:
+        instructions = code(kernel["text"])
+        (count,) = [at for at, (name, _) in enumerate(instructions) if name == "global_atomic_add"]
+        assert instructions[count][1].endswith(" sc0")
+        stores = [at for at, (name, _) in enumerate(instructions) if name.startswith("buffer_store")]
+        partials, outputs = [at for at in stores if at < count], [at for at in stores if at > count]
+        assert partials
+        assert outputs
+        assert all(instructions[at][1].endswith(" sc0 sc1") for at in partials)
+        between = [" ".join(pair).strip() for pair in instructions[partials[-1] + 1 : count]]
+        assert "s_barrier" in between[between.index("s_waitcnt vmcnt(0)") :]
+        loads = [pair for pair in instructions[count:] if pair[0].startswith("buffer_load")]
+        assert len(loads) == kernel["plan"]["splits"] * len(partials)
+        assert all(operands.endswith(" sc0 sc1") for _, operands in loads)
+        assert [name for name, _ in instructions if name.startswith("global_atomic")][1:] == ["global_atomic_swap"]

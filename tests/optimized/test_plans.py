@@ -66,7 +66,7 @@ def test_the_table_has_the_contest_shapes():
     plans = {shape: plan_for(*shape).words for shape in LEADERBOARD}
     assert plans == {
         (4, 2880, 512): "16x128x512 direct=True",
-        (16, 2112, 7168): "16x256x512 splits=7 direct=True",
+        (16, 2112, 7168): "16x256x512 splits=7 num_warps=8 direct=True joined=True",
         (32, 4096, 512): "16x128x512 direct=True",
         (32, 2880, 512): "16x128x512 direct=True",
         (64, 7168, 2048): "16x128x512 waves_per_eu=1 direct=True",
