@@ -108,6 +108,8 @@ def computed_vectors() -> dict[str, Any]:
 def test_the_weights_that_the_kernel_reads(mx_kernel: KernelUnderTest, launch: Launch, tiles: int, k: int) -> None:
     n, k = fitted(16 * tiles, k)
     ks = torch.arange(k) if k <= 320 else torch.arange(0, k, 2) + torch.arange(k // 2) // 16 % 2
+    if mx_kernel.slow:
+        ks = ks[::5]  # of every block some, at all places
     found = weight_map(mx_kernel, n, ks, k, launch)
     expected = expected_weight_map(n, ks, k)
     wrong = (found != expected).nonzero()

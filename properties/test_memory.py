@@ -21,8 +21,9 @@ from mxassay.properties.strategies.plans import plan
 _PITCH = 150_000_000
 # Linux' MAP_NORESERVE, which Python 3.11 and 3.12 don't name: pages that nobody touches count as nothing.
 _NO_RESERVE = 0x4000
-# A tail of rows, of columns and of K for every tile of PLANS; K is, and is not, a multiple of half a tile.
-_RAGGED = ((5, 48, 320), (17, 80, 448), (3, 16, 64))
+# A tail of rows, of columns and of K for every tile of PLANS; K is, and is not, a multiple of half a tile. The last has
+# tails where layouts by hand take it.
+_RAGGED = ((5, 48, 320), (17, 80, 448), (3, 16, 64), (23, 80, 512))
 
 
 @claim("within-buffers")
@@ -88,6 +89,21 @@ def test_rows_that_lie_far_apart(mx_kernel: KernelUnderTest, tile_m: int, splits
     out = far_apart((m, n), (_PITCH, 1), torch.bfloat16, device)
     launch = Launch(replace(plan(0), tile_m=tile_m, splits=splits))
     matmul(a, *operands.stored(device), plan=launch.plan, out=out)
+    assert_product(Outcome(out.cpu().clone(), operands, launch, Placement(), mx_kernel))
+
+
+@claim("wide-offsets")
+def test_tiles_that_lie_far_apart(mx_kernel: KernelUnderTest) -> None:
+    """The last tile of rows begins more than 2^31 elements on, while no tile spans 2^31 bytes: layouts by hand count
+    in 32 bits inside of a tile."""
+    from mxassay.optimized import Plan, matmul
+
+    operands = ramped((82, 64, 256), 0)
+    m, n, _ = operands.shape
+    device = mx_kernel.tensors_on
+    out = far_apart((m, n), (30_000_000, 1), torch.bfloat16, device)
+    launch = Launch(Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, direct=True))
+    matmul(operands.a.to(device), *operands.stored(device), plan=launch.plan, out=out)
     assert_product(Outcome(out.cpu().clone(), operands, launch, Placement(), mx_kernel))
 
 

@@ -108,7 +108,8 @@ def run(
         for device in sorted({fault.device for fault in faults}):
             control = partial(_control, device, tree, setting, cache, folder, told)
             limits[device] = Limits(control)
-            _ = limits[device]["quick"]
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(lambda known: known["quick"], limits.values()))
 
         def put_on_trial(fault: Fault) -> Trial:
             root = folder / fault.id
