@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from mxassay.triage.budget import Clock, TimeUp, within
-from mxassay.triage.diagnosis import Blame, Diagnosis, Explanation, XRay
+from mxassay.triage.circumstances import Circumstance, circumstance
+from mxassay.triage.diagnosis import Blame, Checkpoint, Diagnosis, Explanation, XRay
 from mxassay.triage.discriminating import tell_apart
 from mxassay.triage.exams import JUDGES, Seen, exams_for, look
 from mxassay.triage.failure import Failure
-from mxassay.triage.prior import likely
+from mxassay.triage.prior import OF_STAGES, likely
 from mxassay.triage.rerun import Run, again, fails, malformed
 from mxassay.triage.shrink import shrink
 from mxassay.triage.suspects import SUSPECTS, exact, explanations
@@ -38,6 +39,7 @@ class _Findings:
     seen: Seen | None = None
     xray: XRay | None = None
     blame: Blame | None = None
+    circumstance: Circumstance | None = None
 
     @contextmanager
     def step(self, name: str, seconds: float) -> Iterator[None]:
@@ -107,12 +109,14 @@ def diagnose(
         with found.step("x-ray", seconds):
             found.xray = _asked("x-ray", xray, found)
         left = _by_divergence(found, left)
-    if not _settled(left) and (kernel is not None or not left):
+    if not _settled(left) and (kernel is not None or (product and not left)):
         with found.step("stages", clock.left):
             if product and not left:
                 _contiguous(found, run)
             if kernel is not None and found.seen is None:
                 _stages(found, kernel, left, clock)
+            if product and not left and found.seen is None:
+                _circumstance(found, run, clock)
     if blame is not None and product:
         with found.step("blame", seconds):
             found.blame = _asked("blame", blame, found)
@@ -178,6 +182,13 @@ def _contiguous(found: _Findings, run: Run) -> None:
         found.notes.append(words)
 
 
+def _circumstance(found: _Findings, run: Run, clock: Clock) -> None:
+    """What the small case needs in order to fail."""
+    found.circumstance = circumstance(found.shrunk, run, lambda: clock.up)
+    if found.circumstance is not None:
+        found.notes.append(f"the small case fails only where {found.circumstance.words}")
+
+
 def _by_divergence(found: _Findings, left: list[Explanation]) -> list[Explanation]:
     """Of several rules that explain everything, those of the stage where the x-ray first sees a wrong value."""
     divergence = found.xray.first_divergence if found.xray else None
@@ -229,15 +240,8 @@ def _diagnosis(found: _Findings) -> Diagnosis:
         class_, stage = found.seen.class_, found.seen.stage
     elif left:
         class_, stage = left[0].class_, left[0].stage
-    elif divergence is not None:
-        class_, stage = likely(found.failure).class_, divergence.stage
     else:
-        guess = likely(found.failure)
-        class_, stage = guess.class_, guess.stage
-        if class_ is None:
-            found.notes.append("nothing points anywhere: no rule, no stage and no property")
-        else:
-            found.notes.append(f"no rule and no stage explains it; {guess.statement}")
+        class_, stage = _guessed(found, divergence)
     if not left and found.failure.out is not None and found.seen is None:
         found.notes.append(f"none of {len(SUSPECTS)} wrong rules gives the wrong outputs bit for bit")
     return Diagnosis(
@@ -252,6 +256,22 @@ def _diagnosis(found: _Findings) -> Diagnosis:
         found.seconds,
         found.seen.statement if found.seen else "",
     )
+
+
+def _guessed(found: _Findings, divergence: Checkpoint | None) -> tuple[str | None, str | None]:
+    """Class and stage where no rule and no look at a stage by itself tells them: the notes say from what."""
+    guess = likely(found.failure)
+    needed = found.circumstance.class_ if found.circumstance is not None else None
+    stage = divergence.stage if divergence is not None else guess.stage
+    class_ = needed or guess.class_
+    if class_ is None and stage is not None:
+        class_ = OF_STAGES[stage]
+        found.notes.append(f"the class is a guess: what goes wrong at stage {stage} most often is {class_}")
+    elif class_ is None:
+        found.notes.append("nothing points anywhere: no rule, no stage and no property")
+    elif needed is None and divergence is None:
+        found.notes.append(f"no rule and no stage explains it; {guess.statement}")
+    return class_, stage
 
 
 def _chosen_first(found: _Findings) -> tuple[Explanation, ...]:

@@ -68,6 +68,31 @@ PRIORS: dict[str, tuple[str, str]] = {
 }
 """The class and the stage that a property's failure most often comes from."""
 
+OF_STAGES: dict[str, str] = {
+    "activations": "strides",
+    "quantizer.scale": "scale-rule",
+    "quantizer.element": "element-rounding",
+    "pack": "nibble-order",
+    "weights.layout": "weight-order",
+    "scales.layout": "scale-order",
+    "k-loop": "k-tail",
+    "accumulate": "precision",
+    "store": "precision",
+    "split-k": "split-span",
+    "reduce": "partials",
+    "plan": "plan-lookup",
+    "launch": "plan-lookup",
+    "tile-map": "tile-map",
+    "workspace": "stale-buffers",
+    "prepare": "weight-order",
+    "contract": "dtype-contract",
+    "layouts": "harness",
+    "reference": "harness",
+    "certificate": "harness",
+    "checker": "harness",
+}
+"""The class whose name says the most about a stage: a guess for want of a better one."""
+
 # Words of an error, class, stage.
 _ERRORS: tuple[tuple[str, str, str], ...] = (
     ("Plan.", "plan-lookup", "plan"),

@@ -72,13 +72,15 @@ def test_a_process_hears_nothing_of_its_fault(answered, tmp_path):
 
 def test_the_command_prints_the_shares(answered, tmp_path, capsys):
     name = faults_of("tile-map", 1)[0].id
-    assert cli.main(["faults", "--triage", "--only", name, "--jobs", "1", "--cache", str(tmp_path)]) == 0
+    assert (
+        cli.main(["faults", "--triage", "--no-history", "--only", name, "--jobs", "1", "--cache", str(tmp_path)]) == 0
+    )
     printed = capsys.readouterr().out
     assert name in printed
     assert "right class ranked first" in printed
     assert "100.0 %" in printed
     assert "PASS  1 faults diagnosed" in printed
-    assert cli.main(["faults", "--triage", "--only", name, "--cache", str(tmp_path), "--json"]) == 0
+    assert cli.main(["faults", "--triage", "--no-history", "--only", name, "--cache", str(tmp_path), "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["score"]["all"]["class"] == 1.0
     assert document["faults"][0]["class"] == "tile-map"
@@ -87,6 +89,6 @@ def test_the_command_prints_the_shares(answered, tmp_path, capsys):
 def test_equivalent_faults_are_left_out(answered, tmp_path, capsys):
     proved = next(fault for fault in planted() if fault.equivalent)
     assert isinstance(proved, Fault)
-    assert cli.main(["faults", "--triage", "--only", proved.id, "--cache", str(tmp_path)]) == 0
+    assert cli.main(["faults", "--triage", "--no-history", "--only", proved.id, "--cache", str(tmp_path)]) == 0
     assert "0 faults diagnosed" in capsys.readouterr().out
     assert not answered
