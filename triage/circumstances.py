@@ -1,4 +1,4 @@
-"""What a failure needs in order to happen: splits, a K, N or M that ends inside a tile; a class where no rule tells one."""
+"""What a failure needs in order to happen: splits, or a K, N or M that ends inside a tile."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
