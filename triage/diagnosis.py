@@ -17,6 +17,7 @@ class Explanation:
         reproduced: of the wrong outputs, how many have the bits that this rule gives.
         wrong: how many outputs are wrong.
         spoiled: of the right outputs, how many this rule would have made wrong.
+        open: of the wrong outputs, how many this rule allows and does not settle: its own bound for them is wide.
     """
 
     suspect: str
@@ -26,11 +27,12 @@ class Explanation:
     reproduced: int
     wrong: int
     spoiled: int
+    open: int = 0
 
     @property
     def exact(self) -> bool:
-        """Whether the rule gives every output bit for bit."""
-        return self.reproduced == self.wrong > 0 and self.spoiled == 0
+        """Whether the rule gives every output bit for bit that it settles, and those are most of the wrong ones."""
+        return self.spoiled == 0 and self.reproduced > self.open and self.reproduced + self.open == self.wrong
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"seconds must be a number above 0, not {text}")
+        raise argparse.ArgumentTypeError(f"a length of time must be a number above 0, not {text}")
     return seconds
 
 
@@ -185,6 +185,9 @@ def parser() -> argparse.ArgumentParser:
     faults.add_argument("--cache", metavar="DIR", help="where results are kept (default: the user's cache folder)")
     faults.add_argument("--fresh", action="store_true", help="run again what is kept")
     faults.add_argument("--triage", action="store_true", help="diagnose each fault instead: is the cause named?")
+    faults.add_argument(
+        "--minutes", type=_seconds, metavar="M", help="with --triage: begin no fault after that; the first are a sample"
+    )
     faults.add_argument("--record", metavar="FILE", help="put the scores of all shipped faults into this record")
     faults.add_argument("--list", action="store_true", help="show the faults and run nothing")
     faults.add_argument("--json", action="store_true", help="print one JSON document instead of the matrix")

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -102,15 +103,29 @@ def holds(scores: dict[str, Any]) -> bool:
     return enough and (every["seconds"] is None or every["seconds"] <= BARS["seconds"])
 
 
+def in_fair_order(faults: Sequence[Fault]) -> list[Fault]:
+    """The faults in an order that has nothing to do with their files or classes, so that the first of them stand for
+    all."""
+    return sorted(faults, key=lambda fault: hashlib.sha256(fault.id.encode()).digest())
+
+
 def run(
-    faults: Sequence[Fault], *, jobs: int, caches: Path, fresh: bool = False, told: Callable[[Triaged], None]
+    faults: Sequence[Fault],
+    *,
+    jobs: int,
+    caches: Path,
+    fresh: bool = False,
+    minutes: float | None = None,
+    told: Callable[[Triaged], None],
 ) -> list[Triaged]:
     """Plant each fault in a copy, look for a failing call there, and diagnose it, `jobs` at a time.
 
     A process gets the copy and the device: neither class nor stage, neither file nor line of the fault. Results count
-    again while the code and the fault are the same, unless `fresh`. `told` hears each one as it ends.
+    again while the code and the fault are the same, unless `fresh`. `told` hears each one as it ends. After `minutes`
+    no fault is begun: what was not tried is missing from the answer.
     """
     found: dict[str, Triaged] = {}
+    begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mxassay-triage-") as name:
         folder = Path(name).resolve()
         tree = snapshot(folder / "original")
@@ -118,7 +133,9 @@ def run(
         for fault in faults:
             tree.check_fits(fault)
 
-        def one(fault: Fault) -> Triaged:
+        def one(fault: Fault) -> Triaged | None:
+            if minutes is not None and time.monotonic() - begun > 60 * minutes:
+                return None
             key = json.dumps([code, fault.file, fault.find, fault.replace, fault.device])
             kept = caches / "triage" / f"{hashlib.sha256(key.encode()).hexdigest()}.json"
             if kept.exists() and not fresh:
@@ -133,11 +150,12 @@ def run(
             return result
 
         with ThreadPoolExecutor(jobs) as pool:
-            for future in as_completed([pool.submit(one, fault) for fault in faults]):
+            for future in as_completed([pool.submit(one, fault) for fault in in_fair_order(faults)]):
                 result = future.result()
-                found[result.id] = result
-                told(result)
-    return [found[fault.id] for fault in faults]
+                if result is not None:
+                    found[result.id] = result
+                    told(result)
+    return [found[fault.id] for fault in faults if fault.id in found]
 
 
 def _triaged(fault: Fault, tree: Tree, compiled: Path) -> Triaged:
@@ -148,7 +166,8 @@ def _triaged(fault: Fault, tree: Tree, compiled: Path) -> Triaged:
         "TRITON_CACHE_DIR": str(compiled),
         "OMP_NUM_THREADS": "1",
     }
-    words = [sys.executable, "-m", "mxassay", "triage", "--device", fault.device, "--quick", "--no-history", "--json"]
+    words = [sys.executable, "-m", "mxassay", "triage", "--device", fault.device, "--no-history", "--json"]
+    words += ["--save", str(tree.root / "case.json")]
     known = (fault.id, fault.class_, fault.stage)
     process = subprocess.Popen(
         words, cwd=tree.root, env=environment, text=True, stdin=subprocess.DEVNULL,

@@ -329,3 +329,19 @@ _UNSEEN = {
     # The payload of a NaN: partials given by hand alone have one.
     "nan-wraps",
 }  # fmt: skip
+
+
+def test_outputs_that_a_rule_leaves_open_do_not_speak_against_it():
+    """Behind K the last row reads what stands behind A, NaN, and its sums have bounds of many binades."""
+    given = operands(16, 64, 1280)
+    one = failure(given, replace(WIDE, splits=2), None, 0xFF)
+    prediction = predicted(SUSPECTS["nothing-masked-for-whole-steps"], scenes_of(one)[0])
+    assert prediction.unknown.any()
+    out = prediction.expected.exact
+    found = next(e for e in explanations(replace(one, out=out)) if e.suspect == "nothing-masked-for-whole-steps")
+    assert found.exact
+    assert 0 < found.open < found.reproduced < found.wrong
+    beyond = torch.where(prediction.unknown, torch.full_like(out, float("inf")), out)
+    if prediction.expected.wrong(beyond).any():
+        again = explanations(replace(one, out=beyond))
+        assert "nothing-masked-for-whole-steps" not in [e.suspect for e in exact(again)]

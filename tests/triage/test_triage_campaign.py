@@ -7,7 +7,7 @@ import pytest
 
 from mxassay import cli, triage_campaign
 from mxassay.properties.faults import Fault, planted
-from mxassay.triage_campaign import Triaged, holds, run, score
+from mxassay.triage_campaign import Triaged, holds, in_fair_order, run, score
 
 RIGHT = Triaged("one", "precision", "store", True, "precision", "store", True, 1, 3, 4.0, 3.0, "it cuts")
 NO_PRODUCT = replace(RIGHT, id="two", product=False, tiles=1, elements=0, seconds=1.0, processor=0.5)
@@ -84,6 +84,20 @@ def test_the_command_prints_the_shares(answered, tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["score"]["all"]["class"] == 1.0
     assert document["faults"][0]["class"] == "tile-map"
+
+
+def test_after_its_minutes_no_fault_is_begun(answered, tmp_path, capsys, monkeypatch):
+    """The first of an order that has nothing to do with files and classes."""
+    faults = [fault for fault in planted() if not fault.equivalent]
+    order = in_fair_order(faults)
+    assert sorted(order, key=id) == sorted(faults, key=id)
+    assert len({fault.class_ for fault in order[:40]}) > 12
+    clock = iter(range(0, 10_000, 25))
+    monkeypatch.setattr(triage_campaign.time, "monotonic", lambda: next(clock))
+    told = []
+    found = run(faults, jobs=1, caches=tmp_path, minutes=1, told=told.append)
+    assert [one.id for one in told] == [fault.id for fault in order[:2]]
+    assert {one.id for one in found} == {fault.id for fault in order[:2]}
 
 
 def test_equivalent_faults_are_left_out(answered, tmp_path, capsys):

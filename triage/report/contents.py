@@ -119,7 +119,14 @@ def verdict_words(diagnosis: Diagnosis) -> tuple[str, str]:
 
 
 def _sure(diagnosis: Diagnosis, exact: list[Explanation]) -> str:
-    same = f"This rule gives {_all(exact[0].wrong, 'wrong output')} bit for bit, and every right one as well."
+    first = exact[0]
+    same = f"This rule gives {_all(first.reproduced, 'wrong output')} bit for bit, and every right one as well."
+    if first.open:
+        open_ = count(first.open, "other", "others")
+        same = (
+            f"This rule gives {first.reproduced:,} of {first.wrong:,} wrong outputs bit for bit, and every right one "
+            f"as well; its bound allows the {open_}, and is wide."
+        )
     alike = sum((one.class_, one.stage) == (exact[0].class_, exact[0].stage) for one in exact[1:])
     others = len(exact) - 1 - alike
     if others:

@@ -60,6 +60,7 @@ def explanation(
         reproduced,
         int(wrong.sum()),
         int((~wrong & known & differs).sum()),
+        int((wrong & ~known & ~differs).sum()),
     )
 
 
@@ -75,9 +76,10 @@ def explanations(
 
     Stops once `until` holds, or at a TimeUp; `told` hears how many suspects were left untried then.
 
-    An output whose sum the certificate leaves open counts as reproduced inside the bound of the suspect's own sum, and
-    where a suspect rounds on the way, nothing is said about it. Of a large output a few rows decide which suspects are
-    worth a look at all of it. Empty where the kernel raised, or nothing is wrong.
+    An output about which the rule's own bound says next to nothing is neither reproduced nor a contradiction. One
+    whose sum the certificate leaves open counts as reproduced inside the bound of the suspect's own sum, and where a
+    suspect rounds on the way, nothing is said about it. Of a large output a few rows decide which suspects are worth a
+    look at all of it. Empty where the kernel raised, or nothing is wrong.
     """
     out = failure.out
     if out is None or out.shape != failure.operands.expectation.exact.shape or out.dtype != torch.bfloat16:

@@ -24,6 +24,7 @@ def run(options: argparse.Namespace, faults: "list[Fault]", caches: Path, record
 
     FAIL where less holds than is promised: see `mxassay.triage_campaign.BARS`.
     """
+    from mxassay.properties.faults import causes
     from mxassay.triage_campaign import holds, score
     from mxassay.triage_campaign import run as run_campaign
 
@@ -40,20 +41,34 @@ def run(options: argparse.Namespace, faults: "list[Fault]", caches: Path, record
             progress.update(task, advance=1)
             said = f"{one.said_class} at {one.said_stage}: {one.sentence}"
             recorder.fault(f"triage:{one.id}", "right" if _right(one) else "wrong", one.seconds, said)
+            ended.append(one)
             if progress.disable:
                 right = "right" if _right(one) else "wrong"
-                print(f"{right:6} {one.id}: {one.said_class} at {one.said_stage}", file=sys.stderr, flush=True)
+                words = f"{right:6} {one.id}: {one.said_class} at {one.said_stage}"
+                counted = f"({sum(map(_right, ended))} of {len(ended)} so far, {len(faults)} in all)"
+                print(words, counted, file=sys.stderr, flush=True)
 
-        found = run_campaign(faults, jobs=options.jobs, caches=caches, fresh=options.fresh, told=told)
+        ended: list[Triaged] = []
+        found = run_campaign(
+            faults, jobs=options.jobs, caches=caches, fresh=options.fresh, minutes=options.minutes, told=told
+        )
     seconds = time.perf_counter() - started
     scores = score(found)
-    verdict = Verdict.PASS if holds(scores) else Verdict.FAIL
+    verdict = Verdict.PASS if holds(scores) and len(found) == len(faults) else Verdict.FAIL
+    if options.record:
+        facts = {
+            "date": time.strftime("%Y-%m-%d", time.gmtime()), "shipped": len(faults), "seconds": round(seconds),
+            "jobs": options.jobs, "environment": environment(), "score": scores,
+        }  # fmt: skip
+        causes.write(Path(options.record), facts, [one.as_json() for one in found])
     if options.json:
         extra = {"faults": [one.as_json() for one in found], "score": scores}
         print(Document("faults", verdict, seconds, environment(), extra).dumps())
     else:
         _print(Console(width=None if sys.stdout.isatty() else 170), found, scores)
-        print(f"\n{verdict.value}  {len(found)} faults diagnosed, {seconds:.0f} s")
+        left = len(faults) - len(found)
+        more = f", {left} not begun within {options.minutes:g} minutes" if left else ""
+        print(f"\n{verdict.value}  {len(found)} faults diagnosed{more}, {seconds:.0f} s")
     return exit_code(verdict)
 
 
