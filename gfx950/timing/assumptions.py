@@ -68,6 +68,12 @@ class Card:
     scalar_latency: Assumption = Assumption(
         800, "cycles", "unknown", "a scalar load of kernel arguments nobody has read before; taken as cold memory too"
     )
+    preload: Assumption = Assumption(
+        256, "B", "inferred",
+        "LLVM AMDGPUUsage, \"Preloaded Kernel Arguments\": firmware that can skips the 256 bytes that load what it put "
+        "into SGPRs. ROCm/hipBLASLt #1912 turned it on for gfx950, and ROCm's blit kernels use it there "
+        "(ROCm/rocm-systems #10146, which suspects a fault of it). 0: no kernel is entered so",
+    )  # fmt: skip
     lds_latency: Assumption = Assumption(64, "cycles", "inferred", f"{_MI308X}: 64 for 16 bytes a lane, 52 for 4")
     barrier: Assumption = Assumption(0, "cycles", "unknown", "beyond waiting for the last wave")
     lds_bytes: Assumption = Assumption(
@@ -122,6 +128,7 @@ NOT_MODELLED = (
     "address translation",
     "clocks below the peak under power limits",
     "the time between two launches of one call beyond the launch floor",
-    "contention inside a bound other than by adding up its work",
+    "contention inside a bound other than by adding up its work; atomics on one address, one after another",
+    "what is set up once and kept for later calls, such as counters",
 )
 """What happens on a card and is in no number here."""

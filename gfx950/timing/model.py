@@ -4,8 +4,9 @@ A launch takes the launch floor, and then the longest of
 
 - wave: the slowest wave alone on its SIMD, times the rounds of workgroups that a compute unit runs one after another;
 - vector, scalar, matrix: the busiest SIMD's cycles of each unit, its waves together;
-- lds, l1: the busiest compute unit's; l2: the busiest die's; fabric: what all dies load and store, each line once a
-  die; memory: every line once; before each of these last three, one trip to memory.
+- lds, l1: the busiest compute unit's, for l1 the one with the busiest workgroup; l2: the busiest die's; fabric: what
+  all dies load and store, each line once a die; memory: every line once; before each of these last three, one trip to
+  memory.
 
 Workgroups go to the dies in turn and evenly to a die's compute units. So overlap inside a launch is taken as perfect,
 between launches as none: a model to compare kernels by, no prediction. `CARD` and `NOT_MODELLED` say the rest.
@@ -72,7 +73,8 @@ def modelled(work: LaunchWork, card: Card = CARD) -> LaunchTime:
         "scalar": work.scalar * per_simd,
         "matrix": work.matrix * per_simd,
         "lds": work.lds_cycles * of_unit,
-        "l1": lines["requested"] * LINE * of_unit / card["l1_bytes"],
+        # Workgroups may differ: the one that sums what all of a tile have left loads most.
+        "l1": (lines["busiest"] + lines["requested"] * (per_unit - 1) / groups) * LINE / card["l1_bytes"],
     }
     trip = card["memory_latency"] / card["clock"]
     return LaunchTime(

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mxassay.gfx950.checks.run import Check, Hooks, Run
-from mxassay.gfx950.checks.traffic import LINE
+from mxassay.gfx950.checks.traffic import LINE, lines_of
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.observe import Access
 from mxassay.gfx950.timing.assumptions import Card
@@ -16,7 +16,8 @@ _MEMORY = ("MUBUF", "GLOBAL", "FLAT", "SMEM")
 
 
 class LinesCheck(Check):
-    """After a launch: `loaded` and `stored` (lines of 128 bytes by die, each counted once a die), `loaded_once` and
+    """After a launch: `requested` (lines of 128 bytes, counted for each vector instruction of a wave) and `busiest`
+    (those of the workgroup with most), `loaded` and `stored` (lines by die, each counted once a die), `loaded_once` and
     `stored_once` (each counted once), `needed` (different bytes loaded) and `asked` (bytes of all lanes).
 
     Workgroup g runs on die g % 8 (ROCm, MI300X workload optimization; inferred for MI355X).
@@ -29,6 +30,7 @@ class LinesCheck(Check):
         self.waves_per_group = run.waves_per_group
         self.memory = run.launch.memory
         self.asked = 0
+        self.requested = np.zeros(run.waves // run.waves_per_group, np.int64)
         self.maps: dict[int, dict[str, NDArray[np.bool_]]] = {}
         self.bytes: dict[int, NDArray[np.bool_]] = {}
 
@@ -39,6 +41,8 @@ class LinesCheck(Check):
         if access.space not in ("global", "scalar"):
             return
         group = cohort.wave // self.waves_per_group
+        if access.space == "global":
+            np.add.at(self.requested, group, lines_of(access.address, access.size, access.mask)[0])
         die = np.broadcast_to((group % self.dies)[:, None], access.address.shape)[access.mask]
         address = access.address[access.mask]
         if not address.size:
@@ -81,8 +85,10 @@ class LinesCheck(Check):
         return sum(int(touched.sum()) for touched in self.bytes.values())
 
     def lines(self) -> dict[str, int]:
-        """Lines loaded and stored: by all dies together, and each once."""
+        """Lines requested, by all and by the busiest workgroup; loaded and stored, by all dies and each once."""
         return {
+            "requested": int(self.requested.sum()),
+            "busiest": int(self.requested.max(initial=0)),
             "loaded": self._lines("load", once=False),
             "loaded_once": self._lines("load", once=True),
             "stored": self._lines("store", once=False),

@@ -3,7 +3,8 @@
 A wave issues in order, once in four cycles. A load's data are there a latency after its issue, in order within their
 counter; `s_waitcnt` moves the clock to the operations that it waits for; a barrier moves a workgroup's clocks to the
 last one. Dependences between vector instructions cost nothing: four cycles hide them, and where an MFMA's result needs
-longer the compiler put `s_nop` (which counts). What waves do to each other is the model's business, not ours.
+longer the compiler put `s_nop` (which counts). A kernel whose descriptor asks for preloaded arguments is entered behind
+the code that loads them for older firmware. What waves do to each other is the model's business, not ours.
 """
 
 from collections.abc import Callable
@@ -36,6 +37,10 @@ class TimelineCheck(Check):
 
     def begin(self, run: Run) -> None:
         self.run = run
+        code = run.launch.code
+        self.entered = code.entry
+        if code.descriptor.kernarg_preload_length:
+            self.entered += int(self.card["preload"])
         waves = run.waves
         self.clock, self.end_time, self.matrix_free = (np.zeros(waves, np.int64) for _ in range(3))
         self.vector, self.matrix, self.scalar, self.issued = (np.zeros(waves, np.int64) for _ in range(4))
@@ -46,7 +51,7 @@ class TimelineCheck(Check):
         self.scalar_done = np.zeros(waves, np.int64)
 
     def watch(self, inst: Instruction) -> Hooks | None:
-        return Hooks(before=self._step(inst))
+        return Hooks(before=self._step(inst)) if inst.pc >= self.entered else None
 
     def _step(self, inst: Instruction) -> Callable[[Cohort], None]:
         slot = int(self.card["issue"])
@@ -63,7 +68,7 @@ class TimelineCheck(Check):
         if encoding.startswith("VOP"):
             cycles = vector_cycles(inst, self.card)
             return lambda cohort: self._vector(cohort.wave, cycles)
-        if encoding in _MEMORY and not op.startswith(("buffer_wbl2", "buffer_inv")):
+        if encoding in _MEMORY:
             return lambda cohort: self._load(cohort.wave, "vm", int(self.card["memory_latency"]), slot)
         if encoding == "DS":
             return lambda cohort: self._load(cohort.wave, "lds", int(self.card["lds_latency"]), slot)

@@ -29,8 +29,8 @@ class LaunchWork:
         longest_issue: cycles that the busiest wave issues.
         trips, local_trips: waits for memory and for LDS that held up the wave that waited most often.
         lds_cycles, lds_ideal: of all accesses to LDS, and without bank conflicts.
-        lines: lines of 128 bytes "requested" (by all instructions), "loaded" and "stored" (each counted once a die),
-            "loaded_once" and "stored_once".
+        lines: lines of 128 bytes "requested" (by all instructions), those of the "busiest" workgroup, "loaded" and
+            "stored" (each counted once a die), "loaded_once" and "stored_once".
         asked, needed: bytes loaded by all lanes, and different ones among them.
         spills, scratch: registers that the compiler spilled (None where it doesn't say), and bytes of scratch moved.
     """
@@ -73,7 +73,7 @@ class WorkObserver(Checks):
     def __init__(self, card: Card = CARD) -> None:
         self.work: list[LaunchWork] = []
         self._timeline, self._lines = TimelineCheck(card), LinesCheck(card)
-        super().__init__("counts,bank-conflicts,coalescing")
+        super().__init__("counts,bank-conflicts")
 
     def _made(self) -> list[Check]:
         return [*super()._made(), self._timeline, self._lines]
@@ -116,7 +116,7 @@ class WorkObserver(Checks):
             local_trips=int(timeline.local_trips.max(initial=0)),
             lds_cycles=total("bank-conflicts", "cost"),
             lds_ideal=total("bank-conflicts", "ideal"),
-            lines={"requested": total("coalescing", "cost"), **self._lines.lines()},
+            lines=self._lines.lines(),
             asked=self._lines.asked,
             needed=self._lines.needed,
             spills=spills,

@@ -15,8 +15,8 @@ QUIET = LaunchWork(
     kernel="k", groups=256, waves_per_group=4, counts=KernelCounts("k", 1024, dict.fromkeys(CLASSES, 0)),
     occupancy=Occupancy(2, 2, {}, "LDS"), longest=2400, longest_issue=1000, issue=0, vector=0, matrix=0, scalar=0,
     trips=2, local_trips=0, lds_cycles=0, lds_ideal=0,
-    lines={"requested": 0, "loaded": 0, "stored": 0, "loaded_once": 0, "stored_once": 0}, asked=0, needed=0, spills=0,
-    scratch=0,
+    lines={"requested": 0, "busiest": 0, "loaded": 0, "stored": 0, "loaded_once": 0, "stored_once": 0},
+    asked=0, needed=0, spills=0, scratch=0,
 )  # fmt: skip
 
 
@@ -45,13 +45,24 @@ def test_busy_simds():
 
 
 def test_memory_bounds():
-    lines = {"requested": 8_000_000, "loaded": 4_000_000, "stored": 0, "loaded_once": 1_000_000, "stored_once": 100_000}
+    lines = {
+        "requested": 8_000_000, "busiest": 31_250, "loaded": 4_000_000, "stored": 0, "loaded_once": 1_000_000,
+        "stored_once": 100_000,
+    }  # fmt: skip
     bounds = modelled(replace(QUIET, lines=lines)).bounds
     trip = CARD["memory_latency"] / CARD["clock"]
     assert bounds["memory"] == pytest.approx(1_100_000 * 128 / CARD["memory_bytes"] + trip)
     assert bounds["fabric"] == pytest.approx(4_000_000 * 128 / CARD["fabric_bytes"] + trip)
     assert bounds["l2"] == pytest.approx(1_000_000 * 128 / 2048 / 2.4e9 + trip)
     assert bounds["l1"] == pytest.approx(31_250 * 128 / 64 / 2.4e9)
+
+
+def test_the_busiest_workgroup_and_others_beside_it_share_a_compute_unit():
+    lines = {**QUIET.lines, "requested": 512 * 1000, "busiest": 5000}
+    one = modelled(replace(QUIET, lines={**lines, "requested": 256 * 1000})).bounds["l1"]
+    two = modelled(replace(QUIET, groups=512, lines=lines)).bounds["l1"]
+    assert one == pytest.approx(5000 * 128 / 64 / 2.4e9)
+    assert two == pytest.approx(6000 * 128 / 64 / 2.4e9)
 
 
 def test_every_assumption_says_where_it_comes_from():

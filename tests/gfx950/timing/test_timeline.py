@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from mxassay.gfx950 import Options, launch
+from mxassay.gfx950.assembler import KernelText, assemble, module
 from mxassay.gfx950.timing import CARD, WorkObserver
 
 MEMORY, SCALAR, LDS, AFTER = 1000, 300, 50, 8
@@ -112,3 +114,39 @@ def test_stores_are_lines_too_and_end_with_the_kernel(plant):
     work = work_of(plant, "global_store_dword v1, v0, s[6:7]", grid=2)
     assert work.lines["stored"] == 2 * work.lines["stored_once"]  # by two dies
     assert work.longest == START + 4 + MEMORY
+
+
+def test_lines_requested_in_all_and_by_the_busiest_workgroup(plant):
+    # Every workgroup asks for 256 bytes, the last of three for them twice.
+    text = """
+    global_load_dword v2, v1, s[4:5]
+    s_cmp_lg_u32 s2, 2
+    s_cbranch_scc1 done
+    global_load_dword v3, v1, s[4:5]
+    done:
+    s_nop 0
+    """
+    work = work_of(plant, text, grid=3)
+    each = work.lines["requested"] // 4
+    assert each in (2, 3)
+    assert work.lines["requested"] == 4 * each
+    assert work.lines["busiest"] == 2 * each
+
+
+def test_a_cache_written_back_takes_a_trip(plant):
+    # The counter of vector memory knows of it, as LLVM's releases suppose.
+    work = work_of(plant, "buffer_wbl2 sc1\ns_waitcnt vmcnt(0)")
+    assert work.longest == START + 4 + MEMORY + 4
+
+
+@pytest.mark.parametrize(("skipped", "cycles"), [(256, 2 * 4 + MEMORY), (0, 4 * 4 + SCALAR + 4 + 2 * 4 + MEMORY)])
+def test_a_kernel_with_preloaded_arguments_is_entered_behind_their_loading(skipped, cycles):
+    # The loading: four scalar loads, the wait, a branch.
+    body = """
+v_mov_b32_e32 v1, 0
+global_store_dword v1, v1, s[4:5]
+"""
+    text = module(KernelText("k", body, preload=4))
+    watch = WorkObserver(CHOSEN.but(preload=skipped))
+    launch(assemble(text), (1,), (64,), [np.zeros(4, np.uint32) for _ in range(2)], options=Options(observer=watch))
+    assert watch.work[0].longest == cycles
