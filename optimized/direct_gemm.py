@@ -136,7 +136,8 @@ def direct_gemm_kernel(
     LEFT: gl.constexpr = gl.DotOperandLayout(0, MATRIX, 16)
     RIGHT: gl.constexpr = gl.DotOperandLayout(1, MATRIX, 16)
     BLOCKS: gl.constexpr = block_layout(TILE_M, TILE_K, WARPS)
-    LOADED: gl.constexpr = row_layout(TILE_K, WARPS) if BY_ROWS else BLOCKS
+    LOADED: gl.constexpr = row_layout(TILE_K // 2, WARPS) if BY_ROWS else BLOCKS
+    ROWS: gl.constexpr = row_layout(TILE_N, WARPS)
     STRIPES: gl.constexpr = stripe_layout(TILE_N, TILE_K, WARPS)
     LEFT_SCALES: gl.constexpr = gl.amd.cdna4.get_mfma_scale_layout(LEFT, [TILE_M, TILE_K // 32])
     RIGHT_SCALES: gl.constexpr = gl.amd.cdna4.get_mfma_scale_layout(RIGHT, [TILE_N, TILE_K // 32])
@@ -217,14 +218,16 @@ def direct_gemm_kernel(
     else:
         tile = partials_ptr + first_m.to(gl.int64) * N + first_n
         apart = gl.to_tensor(M).to(gl.int64) * N
-        offsets = out_row * N + out_column
-        write_partial(tile + split * apart, offsets, accumulator, mask)
+        write_partial(tile + split * apart, out_row * N + out_column, accumulator, mask)
         if JOINED > 0:
             arrive(stride_c_row)
             counter = arrivals_ptr + (gl.program_id(1) * gl.num_programs(0) + gl.program_id(0)) * _APART
             if count_in(counter) == JOINED - 1:
-                total = sum_partials(tile, apart, offsets, mask, JOINED)
-                store_tile(c_ptr, first_m, first_n, stride_c_row, out_row, out_column, total, mask)
+                sum_row = gl.arange(0, TILE_M, layout=gl.SliceLayout(1, ROWS))[:, None]
+                sum_column = gl.arange(0, TILE_N, layout=gl.SliceLayout(0, ROWS))[None, :]
+                inside = (sum_row < M - first_m) & (sum_column < N - first_n)
+                total = sum_partials(tile, apart, sum_row * N + sum_column, inside, JOINED)
+                store_tile(c_ptr, first_m, first_n, stride_c_row, sum_row, sum_column, total, inside)
                 clear(counter)
 
 

@@ -34,9 +34,9 @@ def block_layout(TILE_M: int, TILE_K: int, WARPS: int) -> Any:
 
 
 @gluon.constexpr_function
-def row_layout(TILE_K: int, WARPS: int) -> Any:
-    """The same pairs as memory is read best: 16 bytes a lane, neighbours beside each other."""
-    lanes = min(64, TILE_K // 8)
+def row_layout(COLUMNS: int, WARPS: int) -> Any:
+    """Rows of 4-byte numbers as memory is read best: 16 bytes a lane, neighbours beside each other."""
+    lanes = min(64, COLUMNS // 4)
     return gl.BlockedLayout([1, 4], [64 // lanes, lanes], [WARPS, 1], [1, 0])
 
 
