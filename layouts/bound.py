@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mxassay.layouts.declaration import Layout
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class BoundLayout:
     """`layout` for tensors of exactly `shape`. Make it with `layout.bind(shape)`.
 

@@ -81,7 +81,7 @@ class Place:
     factors: tuple[str, ...]
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Layout:
     """A permutation of elements with padding, declared as data. It holds no shape: `bind` adds one.
 

@@ -185,6 +185,12 @@ def test_bad_declarations_are_refused(changes, words):
         declare(**changes)
 
 
+def test_what_may_be_left_out():
+    assert Factor("a") == Factor("a", None, "")
+    assert Axis("a", ()) == Axis("a", (), None, "", None)
+    assert declare() == declare(aliases=(), notes=(), leading=False)
+
+
 def test_layouts_are_values():
     assert declare() == declare()
     assert hash(declare()) == hash(declare())

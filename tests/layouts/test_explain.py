@@ -100,6 +100,11 @@ def test_explain_a_register():
         """)
 
 
+def test_explain_says_which_nibble():
+    lines = [explain(PACKING, (4, 8), (1, k)).splitlines()[1] for k in (6, 7)]
+    assert lines == [f"byte offset 7 (0x7) of 16, {nibble} nibble" for nibble in ("low", "high")]
+
+
 def test_explain_without_a_shape_takes_the_smallest_legal_one():
     assert explain(WEIGHT_PRESHUFFLE, None, (18, 37)) == explain(WEIGHT_PRESHUFFLE, (32, 64), (18, 37))
     assert explain(SCALE_SHUFFLE, None, (18, 9)) == explain(SCALE_SHUFFLE, (19, 10), (18, 9))

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import runpy
 import sys
 
 import numpy as np
@@ -56,3 +57,26 @@ def test_the_script_reports_a_stale_file(monkeypatch, tmp_path, capsys, spoil, s
     monkeypatch.setattr(sys, "argv", ["golden", "--write"])
     assert golden.main() == 0
     assert copy.read_text(encoding="utf-8") == text
+
+
+def test_the_script_says_what_it_is_for(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["golden", "--help"])
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit) as ended:
+        golden.main()
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == (
+        "usage: golden [-h] [--write]\n\n"
+        "Golden vectors: what the address formula gives, as hashes at named shapes and as small tables.\n\n"
+        "options:\n  -h, --help  show this help message and exit\n"
+        "  --write     write golden.json instead of comparing with it\n"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
+def test_the_module_is_a_script(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["golden"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("mxassay.layouts.golden", run_name="__main__")
+    assert ended.value.code == 0
+    assert "main" in runpy.run_module("mxassay.layouts.golden", run_name="another")

@@ -4,13 +4,14 @@ import doctest
 import importlib
 import subprocess
 import sys
+from dataclasses import is_dataclass
 
 import pytest
 
 import mxassay.layouts as layouts
 
-MODULES = ["bound", "declaration", "explain", "formula", "golden", "memory", "mfma", "movement"]
-WITH_EXAMPLES = {"bound", "declaration", "explain"}
+MODULES = ["bound", "declaration", "explain", "formula", "golden", "matrix", "memory", "mfma", "movement"]
+WITH_EXAMPLES = {"bound", "declaration", "explain", "matrix"}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -25,6 +26,12 @@ def test_every_export_exists_and_every_layout_is_exported():
     assert all(hasattr(layouts, name) for name in layouts.__all__)
     assert set(layouts.LAYOUTS) <= set(layouts.__all__)
     assert all(getattr(layouts, name) is layout for name, layout in layouts.LAYOUTS.items())
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_records_are_frozen(name):
+    classes = [each for each in vars(importlib.import_module(f"mxassay.layouts.{name}")).values() if is_dataclass(each)]
+    assert all(each.__dataclass_params__.frozen for each in classes if isinstance(each, type))
 
 
 def test_texts_and_arithmetic_need_no_torch():

@@ -8,11 +8,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Kind:
-    """The mutants that change one `find` of a line into one of `replace`, in `files` (all of them where empty)."""
+    """The mutants that make one of `changes`, [old, new], at one place, in `files` (all of them where empty)."""
 
     name: str
-    find: str
-    replace: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...]
     reason: str
     files: tuple[str, ...] = ()
 
@@ -21,13 +20,15 @@ class Kind:
         if self.files and file not in self.files:
             return False
         old, new = ("\n".join(line[1:] for line in diff.splitlines() if line[0] == sign) for sign in "-+")
-        at = old.find(self.find)
-        while at >= 0:
-            before, after = old[:at], old[at + len(self.find) :]
-            if any(_bare(before + with_ + after) == _bare(new) for with_ in self.replace):
-                return True
-            at = old.find(self.find, at + 1)
-        return False
+        return any(_bare(new) in map(_bare, _changed(old, *change)) for change in self.changes)
+
+
+def _changed(text: str, old: str, new: str) -> Iterator[str]:
+    """`text` with each `old` in turn replaced."""
+    at = text.find(old)
+    while at >= 0:
+        yield text[:at] + new + text[at + len(old) :]
+        at = text.find(old, at + 1)
 
 
 def _bare(text: str) -> str:
@@ -48,7 +49,7 @@ class Reasons:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
         single = {(row["file"], row["id"]): row["reason"] for row in found.get("survivor", [])}
         kinds = (
-            Kind(row["name"], row["find"], tuple(row["replace"]), row["reason"], tuple(row.get("files", ())))
+            Kind(row["name"], tuple(map(tuple, row["changes"])), row["reason"], tuple(row.get("files", ())))
             for row in found.get("kind", [])
         )
         return cls(single, tuple(kinds))

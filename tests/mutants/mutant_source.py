@@ -43,24 +43,25 @@ def mutants_of(source: str) -> Iterator[Mutant]:
     module = wrapper.module
     texts = [module.code_for_node(node) for node in (*module.header, *module.body, *module.footer)]
     assert "".join(texts) == source, "a module must be the sum of its statements"
-    seen = {ast.dump(ast.parse(source))}
     twins: Counter[str] = Counter()
     for position, statement in enumerate(module.body, len(module.header)):
         walk = _Walk()
+        seen = {_tree(texts[position])}
         statement.visit(walk)
         for where, old, new in walk.found:
             changed = statement.deep_replace(old, new)
             assert isinstance(changed, libcst.CSTNode)
-            text = "".join((*texts[:position], module.code_for_node(changed), *texts[position + 1 :]))
+            text = module.code_for_node(changed)
             tree = _tree(text)
             if tree is None or tree in seen:
                 continue
             seen.add(tree)
-            diff = _difference(source, text)
+            diff = _difference(texts[position], text)
             key = hashlib.sha256(f"{where}\n{diff}".encode()).hexdigest()[:10]
             twins[key] += 1
             line = places[old].start.line if old in places else places[statement].start.line
-            yield Mutant(key if twins[key] == 1 else f"{key}-{twins[key]}", line, diff, text)
+            whole = "".join((*texts[:position], text, *texts[position + 1 :]))
+            yield Mutant(key if twins[key] == 1 else f"{key}-{twins[key]}", line, diff, whole)
 
 
 def _tree(text: str) -> str | None:

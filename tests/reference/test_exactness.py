@@ -122,10 +122,10 @@ def test_an_uncertified_output_has_several_values(bfloat16_of):
     assert expected.wrong(torch.tensor([[64.0]], dtype=torch.bfloat16)).all()
 
 
-def limit_case(last: int):
-    """Products that sum to 2^24 - 16 in units of 1, and `last` units more."""
+def limit_case(last: int, shift: int = 0):
+    """Products that sum to 2^24 - 16 in units of 2^shift, and `last` units more."""
     blocks = [[1.0] * 31] * 4 + [[1.0] * last]
-    return *operand(blocks, [146, 141, 136, 131, 127]), *operand(blocks, [127] * 5)
+    return *operand(blocks, [146, 141, 136, 131, 127]), *operand(blocks, [127 + shift] * 5)
 
 
 def test_the_certificate_is_exactly_two_to_the_24_units():
@@ -165,6 +165,8 @@ def test_the_certificate_ends_at_float32s_largest_number():
     one = [[1.0]]
     assert certificate(*operand(one, [254]), *operand(one, [127])).item()  # 2^127
     assert not certificate(*operand(one, [254]), *operand(one, [128])).item()
+    assert certificate(*limit_case(15, shift=104)).item()  # 2^128 - 2^104, the largest
+    assert not certificate(*limit_case(16, shift=104)).item()  # 2^128, though no more than 24 bits
     twice = [[1.0, 1.0]]
     assert not certificate(*operand(twice, [254]), *operand(twice, [127])).item()
 
@@ -314,5 +316,43 @@ def test_contracts():
         expected.wrong(torch.zeros(1, 2, dtype=torch.bfloat16))
     long = torch.zeros(1, 1 << 20, dtype=torch.uint8)
     scales = torch.zeros(1, 1 << 16, dtype=torch.uint8)
-    with pytest.raises(ContractError, match=r"^K must be below 2\^21 for the error bound, not 2097152"):
+    with pytest.raises(ContractError) as caught:
         error_bound(long, scales, long, scales)
+    assert str(caught.value) == "K must be below 2^21 for the error bound, not 2097152; split the product"
+
+
+def reach(terms):
+    """The ends S - E and S + E of the derivation in `error_bound`, in exact arithmetic."""
+    count, sizes = sum(term != 0 for term in terms), sum(map(abs, terms))
+    growth = (1 + Fraction(2) ** -23) ** (2 * max(count - 1, 0)) - 1
+    error = (growth * sizes + 6 * count * Fraction(2) ** -149) * (1 + Fraction(2) ** -10)
+    return sum(terms) - error, sum(terms) + error
+
+
+def test_the_bound_is_that_of_its_derivation_to_the_last_bit(terms_of, bfloat16_of):
+    """Sums that nearly cancel: what bfloat16 shows of them is the bound."""
+    rng = random.Random(0)
+    sides = []
+    for sign in (1, -1):
+        packed, scales = [], []
+        for _ in range(12):
+            values = [rng.choice([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]) for _ in range(rng.randint(1, 32))]
+            blocks = [values, [sign * value for value in values], [rng.choice([0.5, 3.0])]]
+            row, own = operand(blocks, [127, 127, 127 - rng.randint(0, 30)])
+            packed.append(row)
+            scales.append(own)
+        sides += [torch.cat(packed), torch.cat(scales)]
+    bound = error_bound(*sides)
+    for i, j in itertools.product(range(12), repeat=2):
+        low, high = reach(terms_of(*sides, i, j))
+        assert bits(bound.lower[i, j]) == [bfloat16_of(low)], (i, j)
+        assert bits(bound.upper[i, j]) == [bfloat16_of(high)], (i, j)
+
+
+@pytest.mark.parametrize(("count", "steps"), [(5456, 0), (5458, 1)])
+def test_the_bound_of_many_vanishing_products(count, steps):
+    """6 n 2^-149 (1 + 2^-10) reaches half of bfloat16's least number, 2^-134, between these two counts."""
+    blocks = [[0.5] * 32] * (count // 32) + [[0.5] * (count % 32)]
+    a, a_scales = operand(blocks, [40] * len(blocks))
+    bound = error_bound(a, a_scales, a, a_scales)
+    assert (bits(bound.lower), bits(bound.upper)) == ([steps | 0x8000], [steps])

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from mxassay.reference import DIALECTS, quantize
+from mxassay.errors import ContractError
+from mxassay.reference import DIALECTS, quantize, quantizer_compiled
 from mxassay.reference.quantizer_compiled import quantize_pairs
 
 EVERY = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
@@ -36,6 +37,28 @@ def test_pairs_under_every_forced_scale(name):
     packed, scales = quantize_pairs(blocks, DIALECTS[name], forced)
     assert scales is forced
     assert torch.equal(packed, quantize(blocks, DIALECTS[name], scales=forced.view(-1, 1)).packed)
+
+
+def test_who_gets_pairs(monkeypatch):
+    """Contiguous bfloat16 on the CPU while compiling, and nothing else."""
+    x = torch.randn(3, 2, 64, generator=torch.Generator().manual_seed(1)).to(torch.bfloat16)
+    scales = torch.randint(120, 130, (3, 2, 2), dtype=torch.uint8)
+    asked = []
+    monkeypatch.setattr(
+        quantizer_compiled, "quantize_pairs", lambda *given: (asked.append(1), quantize_pairs(*given))[1]
+    )
+    want, forced = quantize(x), quantize(x, scales=scales)
+    assert not asked
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    for found, due in ((quantize(x), want), (quantize(x, scales=scales), forced)):
+        assert all(map(torch.equal, found, due))
+    assert len(asked) == 2
+    turned = x.transpose(0, 1).contiguous().transpose(0, 1)
+    for other in (x.float(), x.half(), turned, torch.empty(0, 32, dtype=torch.bfloat16, device="meta")):
+        quantize(other)
+    assert len(asked) == 2
+    with pytest.raises(ContractError, match=r"^scales must have shape \(3, 2, 2\), not \(2, 2\)$"):
+        quantize(x, scales=scales[0])
 
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
