@@ -101,35 +101,56 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment("gathered scales", _plan(tile_n=16, tile_k=128)),
     Experiment("wide loads of scales", _plan(tile_n=32, tile_k=256, matrix_instr_nonkdim=16)),
 )
-"""In the order in which they are worth the time."""
+"""Of those that tell as much, the first is made."""
 
 
 def tell_apart(
-    suspects: Sequence[Suspect], failure: Failure, run: Run, *, runs: int = 4, until: Callable[[], bool] = lambda: False
+    suspects: Sequence[Suspect], failure: Failure, run: Run, *, runs: int = 6, until: Callable[[], bool] = lambda: False
 ) -> tuple[list[Suspect], list[str]]:
     """The suspects that also foresee what comes out of other calls, and words about the calls that were made.
 
-    Suspects of one class and stage are not told apart. Stops after `runs` calls, or once `until` holds.
+    Each time the call is made for which the most pairs of suspects foresee different outputs. Suspects of one class and
+    stage are not told apart. Stops after `runs` calls, or once `until` holds.
     """
     left, words = list(suspects), []
-    tried = 0
-    for experiment, call in _applicable(failure):
-        if tried >= runs or until() or len({(suspect.class_, suspect.stage) for suspect in left}) < 2:
+    calls = list(_applicable(failure))
+    for _ in range(runs):
+        if until() or _settled(left):
             break
-        scene = scenes_of(call)[0]
-        foreseen = {suspect.id: _foreseen(suspect, scene) for suspect in left}
-        if not _differ([(s.class_, s.stage, foreseen[s.id]) for s in left]):
-            continue
-        tried += 1
+        best = _most_telling(left, calls, until)
+        if best is None:
+            break
+        calls.remove(best)
+        experiment, call = best
         found = again(call, run)
         if found.out is None or malformed(found):
             continue
-        kept = [suspect for suspect in left if not _contradicts(foreseen[suspect.id], found.out)]
+        scene = scenes_of(call)[0]
+        kept = [suspect for suspect in left if not _contradicts(_foreseen(suspect, scene), found.out)]
         if kept and len(kept) < len(left):
             gone = ", ".join(suspect.id for suspect in left if suspect not in kept)
             words.append(f"with {experiment.id}: not {gone}")
             left = kept
     return left, words
+
+
+def _settled(suspects: Sequence[Suspect]) -> bool:
+    return len({(suspect.class_, suspect.stage) for suspect in suspects}) < 2
+
+
+def _most_telling(
+    suspects: Sequence[Suspect], calls: Sequence[tuple[Experiment, Failure]], until: Callable[[], bool]
+) -> tuple[Experiment, Failure] | None:
+    """The call for which the most pairs foresee different outputs, the first of several; None where none does."""
+    best, most = None, 0
+    for experiment, call in calls:
+        if until():
+            break
+        scene = scenes_of(call)[0]
+        told = _pairs_told_apart([(s.class_, s.stage, _foreseen(s, scene)) for s in suspects])
+        if told > most:
+            best, most = (experiment, call), told
+    return best
 
 
 def _applicable(failure: Failure) -> Iterator[tuple[Experiment, Failure]]:
@@ -153,13 +174,13 @@ def _right(operands: Operands) -> Prediction:
     return Prediction(expected, torch.zeros_like(expected.certified))
 
 
-def _differ(foreseen: list[tuple[str, str, Prediction]]) -> bool:
-    """Whether suspects of different classes or stages foresee different certified bits."""
-    for number, (class_, stage, one) in enumerate(foreseen):
-        for other_class, other_stage, other in foreseen[number + 1 :]:
-            if (class_, stage) != (other_class, other_stage) and _contradicts(one, other.expected.exact):
-                return True
-    return False
+def _pairs_told_apart(foreseen: list[tuple[str, str, Prediction]]) -> int:
+    """How many pairs of suspects of different classes or stages foresee different certified bits."""
+    return sum(
+        (class_, stage) != (other_class, other_stage) and _contradicts(one, other.expected.exact)
+        for number, (class_, stage, one) in enumerate(foreseen)
+        for other_class, other_stage, other in foreseen[number + 1 :]
+    )
 
 
 def _contradicts(prediction: Prediction, out: torch.Tensor) -> bool:

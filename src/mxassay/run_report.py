@@ -14,7 +14,7 @@ from mxassay.suite import PropertyRecord, suite_verdict
 from mxassay.terminal import failure_report, share
 from mxassay.triage.diagnosis import Diagnosis
 from mxassay.triage.failure import Subject
-from mxassay.triage.report.contents import document
+from mxassay.triage.report.contents import document, first_wrong
 from mxassay.triage.report.document import (
     Code,
     Document,
@@ -29,7 +29,7 @@ from mxassay.triage.report.document import (
     Words,
 )
 from mxassay.triage.report.page import page
-from mxassay.triage.report.words import count, device_words
+from mxassay.triage.report.words import count, device_words, shape_words
 from mxassay.triage.rerun import fails
 from mxassay.triaging import called, diagnosed, replay_of
 from mxassay.verdicts import CaseRecord, Verdict, worst
@@ -150,20 +150,15 @@ def _facts(failed: list[CaseRecord]) -> tuple[tuple[str, Words], ...]:
         return ()
     first = next((record for record in failed if record.verdict is Verdict.FAIL), failed[0])
     rows: list[tuple[str, Words]] = [
-        ("First case that does not pass", (Code(_shape(first)), f", {first.verdict.value}"))
+        ("First case that does not pass", (Code(shape_words(first.shape)), f", {first.verdict.value}"))
     ]
     if wrong := first.first_wrong:
-        i, j = wrong.index
         found, must = f"{wrong.got:g} ({wrong.got_hex})", f"{wrong.expected:g} ({wrong.expected_hex})"
-        rows.append(("First wrong output", (Code(f"out[{i}, {j}]"), " is ", Code(found), ", must be ", Code(must))))
+        rows.append(first_wrong(wrong.index, found, must))
     elif first.message:
         rows.append(("Message", first.message.strip().splitlines()[0]))
     rows.append(("Run it again", Code(first.replay)))
     return tuple(rows)
-
-
-def _shape(record: CaseRecord) -> str:
-    return ", ".join(f"{name}={size}" for name, size in zip("MNK", record.shape, strict=True))
 
 
 def _cases(records: list[CaseRecord]) -> Section:

@@ -9,11 +9,12 @@ from simulated import dense, failing, follows, right
 from mxassay.optimized import Plan
 from mxassay.properties.catalogue import CATALOGUE
 from mxassay.properties.faults import CLASSES, STAGES
+from mxassay.properties.kernel import Placement
 from mxassay.triage.diagnose import diagnose
 from mxassay.triage.diagnosis import Blame, Checkpoint, XRay
 from mxassay.triage.prior import PRIORS, likely
 from mxassay.triage.rerun import fails
-from mxassay.triage.screen import nothing
+from mxassay.triage.screen import nothing, ties
 from mxassay.triage.suspects import SUSPECTS, exact
 
 SPLIT = Plan(tile_m=16, tile_n=32, tile_k=256, splits=2)
@@ -42,6 +43,14 @@ def test_the_rule_is_named(rule, shape, plan):
     assert found.explanations[0].exact
     assert fails(found.shrunk)
     assert set(found.seconds) == {"shrink", "suspects"}
+
+
+def test_the_experiments_that_tell_the_most_come_first():
+    """Read padding makes all outputs NaN, as many orders of scales do that read it; few calls must tell them apart."""
+    run = follows("padding-scales-reach-the-product")
+    failure = failing(run, ties("even"), Plan(tile_m=16, tile_n=32, tile_k=256), Placement(padding=0xFF))
+    found = diagnose(failure, run, seconds=60)
+    assert (found.class_, found.stage) == ("padding", "scales.layout")
 
 
 def test_experiments_tell_apart_what_one_call_cannot():

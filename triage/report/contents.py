@@ -164,16 +164,21 @@ def _first_facts(diagnosis: Diagnosis, outputs: Outputs | None, replay: Replay) 
     if outputs is not None and outputs.first is not None:
         i, j = outputs.first
         must = bfloat16_words(outputs.expectation.exact[i, j])
-        found = bfloat16_words(outputs.out[i, j])
-        rows.append(("First wrong output", (Code(f"out[{i}, {j}]"), " is ", Code(found), ", must be ", Code(must))))
+        rows.append(first_wrong((i, j), bfloat16_words(outputs.out[i, j]), must))
     if not is_call(diagnosis.failure):
         return (*rows, ("Run it again", Code(replay.command))) if replay.command else tuple(rows)
     after, came = nonzero_elements(diagnosis.shrunk), came_from(diagnosis.failure, diagnosis.shrunk)
     smaller = f" with {count(after, 'nonzero element')}" + (f", shrunk from {came}" if came else ", as it came")
-    rows.append(("Smallest case", (Code(shape_words(diagnosis.shrunk)), smaller)))
+    rows.append(("Smallest case", (Code(shape_words(diagnosis.shrunk.operands.shape)), smaller)))
     if replay.command:
         rows.append(("Run it again", Code(replay.command)))
     return tuple(rows)
+
+
+def first_wrong(index: tuple[int, int], found: str, must: str) -> tuple[str, Words]:
+    """The row of facts that names an output and its two values."""
+    i, j = index
+    return "First wrong output", (Code(f"out[{i}, {j}]"), " is ", Code(found), ", must be ", Code(must))
 
 
 def _where(diagnosis: Diagnosis) -> Words:

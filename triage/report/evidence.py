@@ -66,10 +66,12 @@ def wrong_outputs(diagnosis: Diagnosis, came: Outputs | None, small: Outputs | N
     facts = (("wrong", f"{came.count:,} of {count(total, 'output')} ({share})"), ("rows", rows), ("columns", columns))
     parts += [
         Facts(facts),
-        maps(f"The failing case as it came, {shape_words(diagnosis.failure)}", diagnosis.failure, came),
+        maps(f"The failing case as it came, {shape_words(diagnosis.failure.operands.shape)}", diagnosis.failure, came),
     ]
     if small is not None and small.count and diagnosis.shrunk.operands.shape != diagnosis.failure.operands.shape:
-        parts.append(maps(f"The smallest case, {shape_words(diagnosis.shrunk)}", diagnosis.shrunk, small))
+        parts.append(
+            maps(f"The smallest case, {shape_words(diagnosis.shrunk.operands.shape)}", diagnosis.shrunk, small)
+        )
     return Section("maps", title, tuple(parts))
 
 

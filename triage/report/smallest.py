@@ -33,13 +33,13 @@ def smallest_case(failure: Failure, shrunk: Failure, outputs: Outputs | None) ->
 def came_from(failure: Failure, shrunk: Failure) -> str:
     """The case before shrinking; "" where nothing was shrunk."""
     before, after = ((case.operands.shape, nonzero_elements(case)) for case in (failure, shrunk))
-    return "" if before == after else f"{shape_words(failure)} with {before[1]:,}"
+    return "" if before == after else f"{shape_words(failure.operands.shape)} with {before[1]:,}"
 
 
 def _facts(failure: Failure, shrunk: Failure) -> tuple[tuple[str, Words], ...]:
     plan, placement = shrunk.launch.plan, shrunk.placement
     rows: list[tuple[str, Words]] = [
-        ("shape", Code(shape_words(shrunk))),
+        ("shape", Code(shape_words(shrunk.operands.shape))),
         ("nonzero elements", f"{nonzero_elements(shrunk):,}"),
         ("plan", Code(plan.words) if plan is not None and hasattr(plan, "words") else "the kernel's own"),
         ("dialect", Code(shrunk.operands.dialect)),

@@ -2,7 +2,8 @@
 
 import unicodedata
 
-from mxassay.triage.failure import Failure, Subject
+from mxassay.kernels import Shape
+from mxassay.triage.failure import Subject
 
 STAGES = {
     "activations": "loading the activations",
@@ -61,10 +62,13 @@ def sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?" else f"{text}."
 
 
-def shape_words(failure: Failure) -> str:
-    """M, N and K with their names."""
-    m, n, k = failure.operands.shape
-    return f"M={m}, N={n}, K={k}"
+def shape_words(shape: Shape) -> str:
+    """M, N and K with their names.
+
+    >>> shape_words((1, 16, 64))
+    'M=1, N=16, K=64'
+    """
+    return ", ".join(f"{name}={size}" for name, size in zip("MNK", shape, strict=True))
 
 
 def count(number: int, singular: str, plural: str = "") -> str:

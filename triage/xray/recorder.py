@@ -19,15 +19,21 @@ _BLOCK_REGISTERS = 4
 
 
 @dataclass
-class Matrix:
-    """One FP4 matrix instruction of `count` waves that ran it together.
+class _Event:
+    """One instruction of the waves that ran it together. `wave`: their numbers in the launch."""
+
+    inst: Instruction
+    wave: NDArray[np.int64]
+
+
+@dataclass
+class Matrix(_Event):
+    """One FP4 matrix instruction.
 
     codes: uint8 (2, waves, 64, 16), packed bytes of the first and the second operand in the order of k; scales: uint8
     (2, waves, 64); before, after: uint32 (registers, waves, 64), the accumulator.
     """
 
-    inst: Instruction
-    wave: NDArray[np.int64]
     seq: NDArray[np.int64]
     codes: NDArray[np.uint8]
     scales: NDArray[np.uint8]
@@ -36,11 +42,9 @@ class Matrix:
 
 
 @dataclass
-class Conversion:
+class Conversion(_Event):
     """One conversion to FP4: `pair` and `scale` uint32 (waves, 64), `byte` the result, uint8 (waves, 64)."""
 
-    inst: Instruction
-    wave: NDArray[np.int64]
     seq: NDArray[np.int64]
     mask: NDArray[np.bool_]
     pair: NDArray[np.uint32]
@@ -49,11 +53,9 @@ class Conversion:
 
 
 @dataclass
-class Move:
+class Move(_Event):
     """One load or store of global memory. `address` int64 (waves, 64); `words` is what a store stores, else None."""
 
-    inst: Instruction
-    wave: NDArray[np.int64]
     kind: str
     address: NDArray[np.int64]
     mask: NDArray[np.bool_]
