@@ -1,4 +1,4 @@
-"""Watcher of what comes behind the product: the launch that sums the partials."""
+"""Watcher of what comes behind the product: the launch, or the end of the product's own, that sums the partials."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from mxassay.triage.xray.loading import stray_moves
 from mxassay.triage.xray.points import point
 from mxassay.triage.xray.recorder import Record
 from mxassay.triage.xray.session import Session
-from mxassay.triage.xray.stores import Stores, canonical, destination, stores_of, to_bfloat16
+from mxassay.triage.xray.stores import Stores, canonical, moves_to, slots_of, stores_of, to_bfloat16
 from mxassay.triage.xray.sums import shown
 
 Words = NDArray[np.uint32]
@@ -22,9 +22,11 @@ def watch_reduction(session: Session) -> Iterator[Checkpoint]:
     m, n, _ = session.failure.operands.shape
     if session.product is None:
         return
-    for record in session.later:
-        partials, out = _partials(record, m, n), destination(record, m, n)
-        if partials is None or out is None or out.itemsize != 2:
+    for record in (session.product, *session.later):
+        partials, out = _partials(record, m, n), _output(record, m, n)
+        if partials is None or out is None:
+            if record is session.product:
+                continue
             session.notes.append(f"{record.launch.code.name} is no sum of partials that the x-ray can follow")
             continue
         yield from stray_moves(record, partials, ("load",), "reduce", f"addresses loaded from {partials.name}")
@@ -39,6 +41,16 @@ def _partials(record: Record, m: int, n: int) -> View | None:
     )
 
 
+def _output(record: Record, m: int, n: int) -> View | None:
+    return next(
+        (
+            view for view in record.views
+            if view.itemsize == 2 and view.shape[-1:] == (n,) and slots_of(view, m) and moves_to(record, view)
+        ),
+        None,
+    )  # fmt: skip
+
+
 def _outputs(record: Record, partials: View, stores: Stores, m: int, n: int) -> Iterator[Checkpoint]:
     good = stores.inside & (stores.slot < stores.slots)
     times = np.zeros((m, n), np.int64)
@@ -51,7 +63,8 @@ def _outputs(record: Record, partials: View, stores: Stores, m: int, n: int) -> 
         inst=stores.insts[0] if stores.insts and bad else None, index=(f"row {i}", f"column {j}") if bad else (),
         expected="once" if bad else "", found=f"{times[i, j]} times" if bad else "",
     )  # fmt: skip
-    terms = record.before[record.views.index(partials)].reshape(-1, m, n, 4).view(np.float32)[..., 0]
+    number = record.views.index(partials)
+    terms = record.after.get(number, record.before[number]).reshape(-1, m, n, 4).view(np.float32)[..., 0]
     with np.errstate(all="ignore"):
         total = terms[0].copy()
         for term in terms[1:]:
