@@ -149,6 +149,18 @@ def test_splits_are_summed_in_the_same_launch_call_after_call(shape, fields, mak
 
 
 @only_gfx950
+@pytest.mark.parametrize("waves", [1, 8, 4096])
+def test_workgroups_may_come_one_after_another_or_together(waves, make_case, assert_same_bits):
+    from mxassay.gfx950 import Options, emulated
+
+    case = make_case(17, 144, 1536)
+    plan = Plan(tile_m=16, tile_n=128, tile_k=512, splits=3, direct=True, joined=True)
+    with emulated(Options(waves_per_batch=waves)):
+        for _ in range(2):
+            assert_same_bits(matmul(case.a, case.b, case.scales, plan=plan), case.expected)
+
+
+@only_gfx950
 def test_splits_are_added_in_ascending_order():
     """Row n of W is 1 in split n, a large number and its opposite in the others. 256 is lost where it is added to the
     large one first."""
