@@ -88,7 +88,8 @@ def calls(kernel: "KernelUnderTest") -> Iterator[Call]:
         yield ramped((17, 80, 512), 0), Launch(plan(10)), plain
         yield sharp(dialect, 256), Launch(plan(10)), plain
         yield ties(dialect, 768), Launch(plan(10)), plain
-        yield ramped((17, 80, 1024), 0), Launch(replace(plan(10), splits=2)), plain
+        for joined in (False, True):
+            yield ramped((17, 80, 1024), 0), Launch(replace(plan(10), splits=2, joined=joined)), plain
     # Gathered scales, splits, linear weights; whole steps in a last span cut short; the 32x32 MFMA.
     for index, shape in ((2, (3, 48, 1088)), (1, (5, 48, 320)), (3, (9, 80, 704)), (7, (5, 48, 576))):
         yield ramped(shape, index), Launch(plan(index)), neutral
