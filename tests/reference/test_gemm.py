@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mxassay.errors import ContractError
-from mxassay.reference import dequantize, gemm, matmul, partials, quantize
+from mxassay.reference import dequantize, gemm, matmul, partials, quantize, superaccumulator
 from mxassay.reference.operands import check_operands
 from mxassay.reference.superaccumulator import exact_sums
 
@@ -113,6 +113,44 @@ def test_sums_of_31_bits_are_exact_in_the_superaccumulator():
     assert exact_sums(left, right).item() == 2.0**-224 + 2.0**-254
     left, right = check_operands(*operand([0.5, 0.5, 0.5], [32, 2, 0]), *operand([0.5, 0.5, 0.5], [0, 0, 0]))
     assert exact_sums(left, right).item() == 2.0**-224 + 2.0**-254  # and 2^-256, of which an odd last bit tells
+    left, right = check_operands(*operand([0.5, 0.5], [32, 3]), *operand([0.5, 0.5], [0, 0]))
+    assert exact_sums(left, right).item() == 2.0**-224 + 2.0**-253  # an even last bit: nothing was dropped
+    left, right = check_operands(*operand([0.5, 0.5, 0.5], [32, 3, 0]), *operand([0.5, 0.5, 0.5], [0, 0, 0]))
+    assert exact_sums(left, right).item() == 2.0**-224 + 2.0**-253 + 2.0**-254
+
+
+@pytest.mark.parametrize("terms", [1, 7, 12, 64])
+def test_chunks_of_the_superaccumulator_do_not_show(monkeypatch, terms):
+    generator = torch.Generator().manual_seed(terms)
+    packed, scales = (torch.randint(0, 255, (11, width), dtype=torch.uint8, generator=generator) for width in (48, 3))
+    left, right = check_operands(packed[:5], scales[:5], packed[5:], scales[5:])
+    whole = exact_sums(left, right)
+    monkeypatch.setattr(superaccumulator, "_CHUNK_TERMS", terms)
+    sizes, true = [], superaccumulator._accumulate
+
+    def accumulate(rows, columns):
+        sizes.append(rows.blocks * rows.rows * columns.rows)
+        return true(rows, columns)
+
+    monkeypatch.setattr(superaccumulator, "_accumulate", accumulate)
+    assert torch.equal(exact_sums(left, right), whole)
+    assert max(sizes) == {1: 3, 7: 6, 12: 12, 64: 60}[terms]  # one output at the least
+    assert sum(sizes) == 5 * 6 * 3
+
+
+@pytest.mark.parametrize("elements", [(1, 1), (1, 100), (200, 1000), (1 << 17, 1 << 20)])
+def test_every_output_lies_in_one_tile(monkeypatch, elements):
+    monkeypatch.setattr(gemm, "_TILE_ELEMENTS", elements)
+    monkeypatch.setattr(gemm, "_TILE_ROWS", 4)
+    generator = torch.Generator().manual_seed(0)
+    left, right = (quantize(torch.randn(rows, 64, generator=generator)) for rows in (11, 13))
+    counted = torch.zeros(11, 13, dtype=torch.int64)
+    for tile in gemm.tiles(*check_operands(*left, *right)):
+        counted[tile.rows, tile.columns] += 1
+        assert tile.total.shape == (tile.left.rows, tile.right.rows)
+        assert tile.left.rows <= 4
+        assert tile.right.rows * 64 <= max(elements[1], 64)
+    assert (counted == 1).all()
 
 
 def test_the_cast_through_float32_would_round_twice():
