@@ -44,8 +44,8 @@ def matmul(
 
     Activations are quantized as `quantize` does. Products are summed in float32 and rounded once, to nearest even.
     Scale byte 255 gives NaN. Memory behind the tensors is never read into a result. No gradient is computed. Without a
-    scaled MFMA (CUDA, the interpreter) Triton first widens code times scale to bfloat16, where scale bytes above 252
-    can overflow and byte 0 can be flushed.
+    scaled MFMA (CUDA, the interpreter) code times scale is first widened to bfloat16, where scale bytes above 250 can
+    overflow, byte 0 can be flushed and NaN in A can stay NaN.
 
     Not checked: that the bytes really are shuffled, and the values of A.
 
@@ -162,6 +162,11 @@ def _launch(
         if direct_gemm.fits(a, weights, scales, out, plan, split):
             with launching(target, a):
                 return direct_gemm.launch_direct(a, weights, scales, out, partials, plan, split)
+    if plan.direct and preshuffled and target.backend == "cuda":
+        from mxassay.optimized.hopper import launch_on_hopper
+
+        if launch_on_hopper(a, weights, scales, out, target):
+            return True
     destination = out[None] if partials is None else partials
     with launching(target, a):
         fused_gemm_kernel[(workgroups,)](

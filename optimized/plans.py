@@ -35,7 +35,8 @@ class Plan:
         backend, without effect elsewhere. A tile_k of 64 needs the 32x32x64 MFMA, and counts as 128 on CUDA.
     linear: bring weights and scales into row-major order before the launch, instead of reading them preshuffled.
     direct: on gfx950, where the launch fits it, the kernel of `direct_gemm`: tile_m a multiple of 16, tile_n of 32 for
-        each warp, tile_k of 256. Elsewhere, and for strided activations, the usual kernel with the same tiles.
+        each warp, tile_k of 256. On NVIDIA Hopper the kernels of `hopper`, with tiles of their own. Elsewhere, and for
+        strided activations, the usual kernel with the same tiles.
     joined: that kernel sums its splits in the same launch, by the workgroup that comes last to a tile, in the order and
         so to the bits of the launch that does so otherwise: without `direct`, with more partials than registers, and
         while a graph is captured. Counters are kept between calls, see `arrivals`.

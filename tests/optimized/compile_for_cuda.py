@@ -8,6 +8,8 @@ from compile_for_gfx950 import CompileOnlyDriver
 from triton.backends.compiler import GPUTarget
 
 from mxassay.optimized import Plan, matmul
+from mxassay.optimized.device import current_target
+from mxassay.optimized.hopper import launch_on_hopper
 
 
 class CompileOnlyHopper(CompileOnlyDriver):
@@ -26,6 +28,14 @@ def activations(kind, m, k):
     return torch.randn(m, 2 * k).to(torch.bfloat16)[:, ::2]
 
 
+def whole_operands():
+    """Operands and output of both kernels with layouts by hand, with and without splits."""
+    for m, k in ((5, 64), (5, 1024), (40, 512)):
+        a, out = torch.zeros(m, k, dtype=torch.bfloat16), torch.zeros(m, 64, dtype=torch.bfloat16)
+        table = torch.zeros(256, -(-k // 256) * 8, dtype=torch.uint8)
+        yield a, torch.zeros(64, k // 2, dtype=torch.uint8), table, out
+
+
 def main():
     triton.runtime.driver.set_active(CompileOnlyHopper())
     failed = []
@@ -39,7 +49,11 @@ def main():
                     matmul(activations(kind, m, k), weights, scales, plan=plan)
                 except RuntimeError as error:
                     failed.append([m, kind, str(plan), str(error)])
-    print(json.dumps({"compiled": 2 * 3 * len(plans) - len(failed), "failed": failed}))
+    by_hand = Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, direct=True)
+    taken = [launch_on_hopper(*operands, current_target()) for operands in whole_operands()]
+    for a, b, table, out in whole_operands():
+        matmul(a, b, table, out=out, plan=by_hand)
+    print(json.dumps({"compiled": 2 * 3 * len(plans) - len(failed), "by hand": taken, "failed": failed}))
 
 
 if __name__ == "__main__":

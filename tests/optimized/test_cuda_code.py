@@ -1,4 +1,5 @@
-"""Small tiles of strided activations compile for CUDA, where Triton fails on fewer than 256 activations a step."""
+"""Small tiles of strided activations compile for CUDA, where Triton fails on fewer than 256 activations a step; so do
+the kernels for Hopper."""
 
 import json
 import os
@@ -14,4 +15,4 @@ def test_small_strided_tiles_compile_for_cuda():
     environment["TRITON_DEFAULT_FP_FUSION"] = "1"
     done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == {"compiled": 24, "failed": []}
+    assert json.loads(done.stdout.splitlines()[-1]) == {"compiled": 24, "by hand": [True, True, True], "failed": []}
