@@ -12,7 +12,7 @@ from mxassay.triage.diagnosis import Blame, Checkpoint, Diagnosis, Explanation, 
 from mxassay.triage.discriminating import tell_apart
 from mxassay.triage.exams import JUDGES, Seen, exams_for, look
 from mxassay.triage.failure import Failure
-from mxassay.triage.prior import OF_STAGES, likely
+from mxassay.triage.prior import OF_FAULTS, OF_STAGES, likely
 from mxassay.triage.rerun import Run, again, fails, malformed
 from mxassay.triage.shrink import shrink
 from mxassay.triage.suspects import SUSPECTS, exact, explanations
@@ -105,7 +105,7 @@ def diagnose(
     if product:
         with found.step("suspects", clock.left):
             left = _suspects(found, run, clock)
-    if xray is not None and product:
+    if xray is not None and (product or _faulted(failure)):
         with found.step("x-ray", seconds):
             found.xray = _asked("x-ray", xray, found)
         left = _by_divergence(found, left)
@@ -178,8 +178,11 @@ def _contiguous(found: _Findings, run: Run) -> None:
     plain = again(replace(failure, placement=replace(failure.placement, view="contiguous")), run)
     if not fails(plain):
         words = f"a contiguous copy of A gives the right product, {failure.placement.view} do not"
-        found.seen = Seen("strides", "activations", words)
         found.notes.append(words)
+        divergence = found.xray.first_divergence if found.xray else None
+        # Other strides are other code, whose registers may be at fault, not what they hold.
+        if divergence is None or divergence.stage == "activations":
+            found.seen = Seen("strides", "activations", words)
 
 
 def _circumstance(found: _Findings, run: Run, clock: Clock) -> None:
@@ -187,6 +190,11 @@ def _circumstance(found: _Findings, run: Run, clock: Clock) -> None:
     found.circumstance = circumstance(found.shrunk, run, lambda: clock.up)
     if found.circumstance is not None:
         found.notes.append(f"the small case fails only where {found.circumstance.words}")
+
+
+def _faulted(failure: Failure) -> bool:
+    """Whether the kernel reached outside of every buffer, which an x-ray follows up to there."""
+    return failure.out is None and "MemoryFault" in failure.error
 
 
 def _by_divergence(found: _Findings, left: list[Explanation]) -> list[Explanation]:
@@ -264,6 +272,8 @@ def _guessed(found: _Findings, divergence: Checkpoint | None) -> tuple[str | Non
     needed = found.circumstance.class_ if found.circumstance is not None else None
     stage = divergence.stage if divergence is not None else guess.stage
     class_ = needed or guess.class_
+    if divergence is not None and _faulted(found.failure):
+        class_ = OF_FAULTS.get(divergence.stage, class_)
     if class_ is None and stage is not None:
         class_ = OF_STAGES[stage]
         found.notes.append(f"the class is a guess: what goes wrong at stage {stage} most often is {class_}")

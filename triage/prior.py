@@ -93,6 +93,9 @@ OF_STAGES: dict[str, str] = {
 }
 """The class whose name says the most about a stage: a guess for want of a better one."""
 
+OF_FAULTS: dict[str, str] = {"scales.layout": "padding", "store": "n-tail", "reduce": "partials"}
+"""The class of an access outside of every buffer, by the stage of the buffer that lies closest; others are k-tail."""
+
 # Words of an error, class, stage.
 _ERRORS: tuple[tuple[str, str, str], ...] = (
     ("Plan.", "plan-lookup", "plan"),

@@ -122,3 +122,33 @@ def test_every_prior_is_of_a_property_a_class_and_a_stage():
         assert stage in STAGES
     assert likely(failing(right)).class_ is None
     assert torch.equal(right(failing(right)), dense().expectation.exact)
+
+
+def test_an_access_outside_of_every_buffer_is_of_the_stage_whose_buffer_is_closest():
+    def run(failure):
+        raise RuntimeError("MemoryFault: a load must stay inside a buffer, not at 0x1e0")
+
+    call = replace(failing(right), out=None, error="RuntimeError: MemoryFault: a load must stay inside a buffer")
+    outside = XRay((Checkpoint("scales.layout", "addresses loaded from ws_ptr", 1, 1),))
+    found = diagnose(call, run, xray=lambda case: outside, seconds=60)
+    assert (found.class_, found.stage) == ("padding", "scales.layout")
+    assert found.xray is outside
+    found = diagnose(call, run, seconds=60)
+    assert (found.class_, found.stage) == ("k-tail", "activations")
+
+
+@pytest.mark.parametrize(("stage", "class_"), [("activations", "strides"), ("quantizer.element", "element-rounding")])
+def test_strides_are_at_fault_only_where_the_activations_are_wrong_first(stage, class_):
+    """A view that is read by other code may meet a fault of its registers."""
+
+    def run(failure):
+        out = right(failure)
+        if failure.placement.view != "contiguous":
+            out[0, 0] += 4096
+        return out
+
+    xray = XRay((Checkpoint(stage, "what is wrong first", 4, 1),))
+    failure = failing(run, placement=Placement(view="every other element", padding=0x7F))
+    found = diagnose(failure, run, xray=lambda case: xray, seconds=60)
+    assert (found.class_, found.stage) == (class_, stage)
+    assert any(note.startswith("a contiguous copy of A gives the right product") for note in found.notes)
