@@ -1,11 +1,14 @@
 """What a campaign found, file by file, beside the reasons that are known."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from __future__ import annotations
 
-from mutant_reasons import Reasons
-from mutant_source import Mutant
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mutant_reasons import Reasons
+    from mutant_source import Mutant
 
 
 @dataclass(frozen=True)
@@ -61,4 +64,22 @@ def score(found: Sequence[Tried], reasons: Reasons) -> str:
     return (
         f"{killed} of {tried} tried were killed, {killed / max(tried, 1):.1%}; {alive} survived, {explained} of them "
         f"for a known reason; {sum(len(each.mutants) for each in found)} mutants in all"
+    )
+
+
+def spoken(figures: Mapping[str, Mapping[str, int]]) -> str:
+    """What CONTRIBUTING.md says of scores.json."""
+
+    def total(what: str, folder: str = "") -> int:
+        return sum(row[what] for file, row in figures.items() if file.startswith(folder))
+
+    def killed(folder: str) -> str:
+        count, of = total("killed", folder), total("tried", folder)
+        return f"{count} of {of} were killed in `{folder}` ({count / max(of, 1):.0%})"
+
+    alive = total("tried") - total("killed")
+    survivors = f"{total('explained')} of the {alive} survivors have a reason" if alive else "none survived"
+    return (
+        f"Of {total('mutants'):,} such changes {total('tried'):,} were tried when this was last written, a fair "
+        f"sample of each file: {killed('layouts/')}, {killed('reference/')}, and {survivors}."
     )

@@ -12,7 +12,8 @@ sys.path.insert(0, str(HERE))
 
 import campaign_of_mutants  # noqa: E402
 from mutant_reasons import Kind, Reasons  # noqa: E402
-from mutant_source import mutants_of  # noqa: E402
+from mutant_scores import score  # noqa: E402
+from mutant_source import Mutant, mutants_of  # noqa: E402
 from mutant_swaps import _changed_functions  # noqa: E402
 
 SOURCE = '''"""A docstring stays."""
@@ -176,6 +177,49 @@ def test_every_file_has_tests_and_what_is_explained_is_in_a_file():
     reasons = Reasons.read(campaign_of_mutants.SURVIVORS)
     assert {file for file, _ in reasons.single} <= set(files)
     assert all(len(reason) > 20 for reason in (*reasons.single.values(), *(kind.reason for kind in reasons.kinds)))
+
+
+def test_a_part_is_held_by_a_larger_part_and_takes_of_every_file_alike():
+    mutants = {name: [Mutant(f"{name}{i}", i, "", "") for i in range(count)] for name, count in (("a", 40), ("b", 7))}
+    parts = {
+        part: {name: campaign_of_mutants.Plan(part=part).drawn(name, every) for name, every in mutants.items()}
+        for part in (10, 50, 100)
+    }
+    assert [len(drawn) for part in parts.values() for drawn in part.values()] == [4, 1, 20, 4, 40, 7]
+    for name, every in mutants.items():
+        whole = parts[100][name]
+        assert (sorted(whole, key=lambda m: m.line), whole != every) == (every, True)
+        assert [parts[part][name] for part in (10, 50)] == [whole[: len(parts[part][name])] for part in (10, 50)]
+
+
+def test_a_tally_takes_the_last_word_of_the_journal_on_what_is_still_there(tmp_path):
+    name = "reference/rounding.py"
+    mutants = list(mutants_of((campaign_of_mutants.ROOT / name).read_text(encoding="utf-8")))
+    reasons = Reasons.read(campaign_of_mutants.SURVIVORS)
+    known = next(mutant for mutant in mutants if (name, mutant.ident) in reasons.single)
+    others = [mutant for mutant in mutants if (name, mutant.ident) not in reasons.single][:3]
+    plan = campaign_of_mutants.Plan(journal=tmp_path / "journal.jsonl", tally=True)
+    for ident, by in (
+        (known.ident, None),
+        (others[0].ident, None),
+        (others[0].ident, "a test"),  # written since
+        (others[1].ident, None),
+        (others[2].ident, "import"),
+        ("gone", "a test"),
+    ):
+        plan.tell({"file": name, "id": ident, "by": by})
+    (tried,) = campaign_of_mutants.campaign([name], plan)
+    assert tried.figures(reasons) == {"mutants": len(mutants), "tried": 4, "killed": 2, "explained": 1}
+    (question,) = tried.questions(reasons)
+    assert question == f"survived: {name}:{others[1].line}, id {others[1].ident}\n{others[1].diff}"
+    assert score([tried], reasons).startswith(
+        "2 of 4 tried were killed, 50.0%; 2 survived, 1 of them for a known reason"
+    )
+    plan.tell({"file": name, "id": known.ident, "by": "a test"})
+    (tried,) = campaign_of_mutants.campaign([name], plan)
+    assert f"explained, but killed by a test: {name}:{known.line}, id {known.ident}\n{known.diff}" in tried.questions(
+        reasons
+    )
 
 
 def test_every_kind_has_mutants_and_takes_no_others():

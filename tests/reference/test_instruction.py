@@ -83,6 +83,8 @@ def test_policy_of_denormals():
     flush = CvtPolicy(denormals="flush")
     assert (cvt(0x0040, e=0, policy=flush), cvt(0x8040, e=1, policy=flush)) == (0, 8)
     assert cvt(0x0080, e=1, policy=flush) == 2  # the least normal number
+    both = CvtPolicy(denormals="flush", negative_zero=0)
+    assert {cvt(0x8000 | bits, e=0, policy=both) for bits in range(0x80)} == {0}  # each is -0 then, and treated so
 
 
 def test_policy_of_scale_field_zero():
