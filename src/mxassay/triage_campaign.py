@@ -71,12 +71,12 @@ def score(found: Sequence[Triaged]) -> dict[str, Any]:
 
     Faults of class harness sit in what judges: no kernel is wrong, and the evidence is that a judge gives a wrong
     answer to a question whose answer was worked out by hand. A fault for which no failure was found counts as wrong in
-    class and stage. `small` counts only faults that make a product wrong; others, such as a refusal that is missing,
-    have no case to make small.
+    class and stage. `small` counts only faults that make a product wrong; others, such as a refusal that is missing
+    or a judge that gives the wrong answer, have no case to make small.
     """
 
     def of(some: Sequence[Triaged]) -> dict[str, Any]:
-        products = [one for one in some if one.product]
+        products = [one for one in some if one.product and one.class_ != _JUDGES]
         times = [one for one in some if one.found]
         return {
             "faults": len(some),

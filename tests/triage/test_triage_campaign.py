@@ -12,6 +12,7 @@ from mxassay.triage_campaign import Triaged, holds, in_fair_order, run, score
 RIGHT = Triaged("one", "precision", "store", True, "precision", "store", True, 1, 3, 4.0, 3.0, "it cuts")
 NO_PRODUCT = replace(RIGHT, id="two", product=False, tiles=1, elements=0, seconds=1.0, processor=0.5)
 JUDGE = replace(NO_PRODUCT, id="three", class_="harness", said_class="harness", stage="checker", said_stage="checker")
+JUDGED = replace(JUDGE, id="six", product=True, tiles=4, elements=9)  # a product was judged, and it was right
 LARGE = replace(RIGHT, id="four", elements=9, said_stage="reduce", seconds=30.0)
 LOST = Triaged("five", "race", "store", False, sentence="no call that was tried fails")
 
@@ -25,6 +26,7 @@ def test_shares_and_the_median():
     assert (kernels["faults"], kernels["class"], kernels["stage"]) == (4, 0.75, 0.5)
     assert not holds(found)
     assert holds(score([RIGHT, NO_PRODUCT, JUDGE]))
+    assert score([RIGHT, JUDGED])["all"]["products"] == 1
     assert not holds(score([replace(RIGHT, seconds=11.0)]))
 
 
