@@ -1,8 +1,9 @@
 """Loads and stores of LDS. Source: AMD CDNA4 ISA, "Data share operations".
 
 The address is the VGPR plus a byte offset; the two-address forms scale their offsets by the item (times 64 in the
-"st64" ones). An access past the workgroup's LDS stops the run: declared policy, since a card returns 0 and drops
-stores without a word.
+"st64" ones). The sum has 32 bits: compilers put offsets onto negative bases (LLVM, GCNSubtarget::hasUsableDSOffset: on
+every card since Sea Islands). An access past the workgroup's LDS stops the run: declared policy, since a card returns 0
+and drops stores without a word.
 """
 
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from mxassay.gfx950.wave import Cohort, Lanes, Mask
 __all__ = ["LdsPort", "lds_offset"]
 
 _ISA = "AMD CDNA4 ISA, DS"
+_MOST = (1 << 32) - 1
 
 
 class LdsPort(Port):
@@ -27,15 +29,18 @@ class LdsPort(Port):
         super().__init__(inst, context, kind, size, "lds")
 
     def spots(self, wv: Cohort, address: Lanes, mask: Mask | None) -> Iterator[Spot]:
-        """`address` int64: bytes inside the workgroup's LDS."""
+        """`address` int64: bytes inside the workgroup's LDS, modulo 2^32."""
         if mask is not None:
             if not mask.any():
                 return
             address = address * mask
         bits = int(np.bitwise_or.reduce(address, axis=None))
         limit = wv.batch.lds_bytes - self.size
-        if bits < 0 or (bits > limit and int(address.max()) > limit):
-            outside = (address < 0) | (address > limit)
+        if bits < 0 or bits > _MOST:
+            address = address & _MOST
+            bits = int(np.bitwise_or.reduce(address, axis=None))
+        if bits > limit and int(address.max()) > limit:
+            outside = address > limit
             self.fault(wv, address, outside, f"an LDS {self.kind} must stay inside {wv.batch.lds_bytes} bytes")
         self.tell(wv, address, mask)
         item = 4 if self.size == 12 else self.size

@@ -51,6 +51,25 @@ def test_wide_loads_and_stores(card, suffix, count):
         assert (card.lds(group)[:4096] == before[group][:4096]).all()
 
 
+@pytest.mark.parametrize(("suffix", "count"), [("b32", 1), ("b64", 2), ("b96", 3), ("b128", 4)])
+def test_an_offset_brings_a_negative_base_back(card, suffix, count):
+    """As a compiler writes `base - 4064 + 8192`: half of the lanes begin below zero."""
+    card.v[0] = (4 * count * LANE - 128 * count).astype(np.uint32)
+    span = f"v[4:{3 + count}]" if count > 1 else "v4"
+    before = card.lds().copy()
+    card.v[1] = card.v[0] - np.uint32(4096)
+    card.run(f"ds_read_{suffix} {span}, v0 offset:2048", f"ds_write_{suffix} v1, {span} offset:8192")
+    read, written = 2048 - 128 * count, 4096 - 128 * count
+    assert (card.lds()[written : written + 256 * count] == before[read : read + 256 * count]).all()
+
+
+@pytest.mark.parametrize("base", [-8, 8192 - 4], ids=["below", "above"])
+def test_a_sum_outside_stays_outside(card, base):
+    card.v[0] = np.full(64, base).astype(np.uint32)
+    with pytest.raises(MemoryFault, match="an LDS store must stay inside 8192 bytes"):
+        card.run("ds_write_b32 v0, v1 offset:4")
+
+
 @pytest.mark.parametrize(("suffix", "low"), [("b8", 0), ("b16", 0), ("b8_d16_hi", 16), ("b16_d16_hi", 16)])
 def test_narrow_stores(card, suffix, low):
     bits = 8 if "b8" in suffix else 16
