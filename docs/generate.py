@@ -1,4 +1,4 @@
-"""Write the pages that are made from code: spec/*.md, properties.md, and the data inside explorer/index.html.
+"""Write the pages that are made from code: spec/*.md, properties.md, planted-faults.md, and data of the explorer.
 
 python docs/generate.py            # write them
 python docs/generate.py --check    # exit status 1 and names where a committed page differs
@@ -33,6 +33,7 @@ from mxassay.layouts import LAYOUTS  # noqa: E402
 def pages() -> dict[str, str]:
     """The text of every generated page, by its path under docs/."""
     from mxassay.properties.catalogue import markdown
+    from mxassay.properties.faults import scorecard
 
     found = {
         "spec/index.md": overview.page(),
@@ -45,6 +46,7 @@ def pages() -> dict[str, str]:
         "spec/witnesses.md": witnesses.page(),
         "spec/time-model.md": time_model.page(),
         "properties.md": markdown(),
+        "planted-faults.md": scorecard.page(),
         "explorer/index.html": explorer.page(DOCS / "explorer" / "index.html"),
     }
     return found | {f"spec/{layout.slug(name)}.md": layout.chapter(name) for name in LAYOUTS}
