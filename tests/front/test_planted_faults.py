@@ -102,8 +102,8 @@ FAULTS = (
 README_FAULT = Fault(
     "bfloat16 output truncated in machine code",
     "optimized/direct_gemm.py",
-    "        accumulator.to(c_ptr.dtype.element_ty), c_tile,",
-    "        (accumulator.to(gl.uint32, bitcast=True) >> 16).to(gl.uint16).to(gl.bfloat16, bitcast=True), c_tile,",
+    "values.to(gl.bfloat16), tile,",
+    "(values.to(gl.uint32, bitcast=True) >> 16).to(gl.uint16).to(gl.bfloat16, bitcast=True), tile,",
     "32,2880,512",
     "emulated",
 )

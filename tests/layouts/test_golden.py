@@ -73,10 +73,9 @@ def test_the_script_says_what_it_is_for(monkeypatch, capsys):
     )
 
 
-@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
 def test_the_module_is_a_script(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["golden"])
     with pytest.raises(SystemExit) as ended:
-        runpy.run_module("mxassay.layouts.golden", run_name="__main__")
+        runpy.run_path(golden.__file__, run_name="__main__")
     assert ended.value.code == 0
-    assert "main" in runpy.run_module("mxassay.layouts.golden", run_name="another")
+    assert "main" in runpy.run_path(golden.__file__, run_name="another")

@@ -122,7 +122,9 @@ def test_sequences_change_weights_in_place_scales_alone_and_reallocate(kernel_of
         seen.append((weights, weights.data_ptr(), weights.clone(), scales.clone(), x.a.shape[0]))
         return right(x)
 
-    test_state.test_calls_in_sequence(kernel_of(call))
+    kernel = kernel_of(call)
+    test_state.test_calls_in_sequence(kernel)
+    test_state.test_one_tensor_changes_between_two_calls(kernel)
     assert {rows for *_, rows in seen} == set(test_state._ROWS)
     assert len({weights.shape for weights, *_ in seen}) == len({*test_state._SIZES})
     changes = set()
