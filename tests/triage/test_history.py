@@ -115,8 +115,8 @@ def test_where_it_lies(monkeypatch, tmp_path):
     assert default_path() == tmp_path / "home" / ".local" / "share" / "mxassay" / "history.sqlite"
 
 
-def _entry(result, at, shape="1,16,64", **more):
-    return Entry("check", "kernel", "gemm-agreement", result, shape=shape, at=at, **more)
+def _entry(result, at, shape="1,16,64", kernel="kernel", **more):
+    return Entry("check", kernel, "gemm-agreement", result, shape=shape, at=at, **more)
 
 
 def test_when_a_property_last_passed_and_since_when_it_fails():
@@ -147,6 +147,60 @@ def test_how_counts_moved():
     (found,) = standings(entries)
     assert [moved.counts for moved in found.moved] == [{"valu": (10, 0)}, {"mfma": (4, 8), "lds": (0, 2)}]
     assert (found.moved[1].before.at, found.moved[1].after.at) == (1, 3)
+
+
+def test_what_passes_hides_nothing_that_fails_beside_it():
+    """Plans and seeds of a campaign, profiles of a property; but a kernel's own plan is no other case."""
+    campaign = [
+        _entry("FAIL", 1, plan="16x32x256", profile="campaign, seed 0"),
+        _entry("PASS", 2, plan="8x32x256", profile="campaign, seed 0"),
+        _entry("PASS", 3, plan="16x32x256", profile="campaign, seed 1"),
+    ]
+    assert [found.last.result for found in standings(campaign)] == ["FAIL", "PASS", "PASS"]
+    properties = [
+        Entry("pytest", "kernel", "gemm-bounded", "FAIL", profile="thorough", at=1),
+        Entry("pytest", "kernel", "gemm-bounded", "PASS", profile="quick", at=2),
+    ]
+    assert [found.last.result for found in standings(properties)] == ["FAIL", "PASS"]
+    own = [_entry("PASS", 1, plan="16x32x256"), _entry("FAIL", 2, plan="8x32x256", profile="quick")]
+    (found,) = standings(own)
+    assert (found.last_passed.plan, found.last.plan) == ("16x32x256", "8x32x256")
+
+
+def _shown(tmp_path, capsys, entries):
+    place = tmp_path / "history.sqlite"
+    with History(place) as history:
+        history.add(entries)
+    assert main(["history", "--history", str(place)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_rows_say_what_tells_them_apart(tmp_path, capsys):
+    """And nothing else: a column in which no two rows of one case differ is left out."""
+    beside = [
+        _entry("PASS", 1, device="emulated", dialect="even", plan="own"),
+        _entry("FAIL", 2, device="emulated", dialect="floor", plan="own"),
+        _entry("PASS", 3, "2,16,64", device="emulated", dialect="even", plan="16x32x256"),
+    ]
+    _, header, even, floor, _ = _shown(tmp_path, capsys, beside)
+    assert header.split()[:5] == ["property", "M,N,K", "dialect", "device", "now"]
+    assert even.split()[:5] == ["gemm-agreement", "1,16,64", "even", "emulated", "PASS"]
+    assert floor.split()[:5] == ["gemm-agreement", "1,16,64", "floor", "emulated", "FAIL"]
+    plans = [
+        _entry("PASS", at, kernel="swept", plan=plan, profile=f"campaign, seed {seed}", device="emulated")
+        for at, (plan, seed) in enumerate((("16x32x256", 0), ("8x32x256 splits=2", 0), ("16x32x256", 1)))
+    ]
+    lines = _shown(tmp_path, capsys, plans)
+    header = lines[next(number for number, line in enumerate(lines) if line == "swept") + 1]
+    assert header.split()[:6] == ["property", "M,N,K", "plan", "profile", "device", "now"]
+    assert sum("8x32x256 splits=2  campaign, seed 0" in line for line in lines) == 1
+
+
+def test_another_plan_stands_beside_what_moved_and_what_broke(tmp_path, capsys):
+    moved = [_entry("PASS", at, plan=plan, counts={"mfma": at}) for at, plan in ((1, "16x32x256"), (2, "8x32x256"))]
+    lines = _shown(tmp_path, capsys, [*moved, _entry("FAIL", 3, plan="4x32x256")])
+    assert "  plan, 1,16,64: 8x32x256 when it last passed, 4x32x256 now" in lines
+    assert any("mfma 1 to 2; the plan became 8x32x256, before 16x32x256 (" in line for line in lines)
 
 
 KERNEL = """

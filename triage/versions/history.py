@@ -21,6 +21,8 @@ from typing import Any
 from mxassay.errors import ContractError, UnsupportedError
 
 SCHEMA = 1
+CAMPAIGN = "campaign, seed "
+"""How the profile of a campaign's verdict begins: its plans and seeds are chosen, not the kernel's own."""
 _PATIENCE = 30.0  # seconds that a writer waits for others
 
 _TABLES = (

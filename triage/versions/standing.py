@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from mxassay.triage.versions.history import Entry
+from mxassay.triage.versions.history import CAMPAIGN, Entry
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,12 @@ class Moved:
 
     before: Entry
     after: Entry
+
+    @property
+    def plans(self) -> tuple[str, str] | None:
+        """The plan before and after, where another one was taken."""
+        before, after = self.before.plan, self.after.plan
+        return (before, after) if before != after else None
 
     @property
     def counts(self) -> dict[str, tuple[int, int]]:
@@ -28,12 +34,13 @@ class Moved:
             "from": {"revision": self.before.revision, "kernel_hash": self.before.kernel_hash, "at": self.before.at},
             "to": {"revision": self.after.revision, "kernel_hash": self.after.kernel_hash, "at": self.after.at},
             "counts": {name: list(pair) for name, pair in self.counts.items()},
+            "plans": self.plans and list(self.plans),
         }
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One property of one kernel on one device and shape.
+    """One property of one kernel on one device: of one case where it has a shape, else in one profile.
 
     Attributes:
         last: the latest verdict.
@@ -56,6 +63,9 @@ class Standing:
             "property": self.last.property,
             "device": self.last.device,
             "shape": self.last.shape,
+            "plan": self.last.plan,
+            "dialect": self.last.dialect,
+            "profile": self.last.profile,
             "result": self.last.result,
             "verdicts": self.verdicts,
             "last": self.last.as_json(),
@@ -76,15 +86,27 @@ def standings(entries: Iterable[Entry]) -> list[Standing]:
     """By place, kernel, property, device, shape and dialect, in the order of their first verdicts; planted faults too,
     whose properties are called `fault:ID` and `triage:ID`.
 
+    Nothing that passes hides what fails beside it: verdicts of a campaign are also told apart by plan and seed, and
+    those on properties by profile, since few examples passing say little of many. A kernel's own plan tells nothing
+    apart: another version may take another one for the same shape.
+
     `entries` are in the order of their times. What compared two versions, or looked for a cause, says nothing of a
     property, and is left out.
     """
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         if entry.command in ABOUT_PROPERTIES:
-            key = (entry.place, entry.kernel, entry.property, entry.device, entry.shape, entry.dialect)
-            groups.setdefault(key, []).append(entry)
+            groups.setdefault(_key(entry), []).append(entry)
     return [_standing(group) for group in groups.values()]
+
+
+def _key(entry: Entry) -> tuple[str, ...]:
+    key = (entry.place, entry.kernel, entry.property, entry.device, entry.shape, entry.dialect)
+    if entry.command == "faults":
+        return key
+    if not entry.shape:
+        return (*key, entry.profile)
+    return (*key, entry.plan, entry.profile) if entry.profile.startswith(CAMPAIGN) else key
 
 
 def _standing(entries: list[Entry]) -> Standing:

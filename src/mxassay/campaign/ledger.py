@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from mxassay.campaign.job import Job, Key
 from mxassay.errors import UnsupportedError
+from mxassay.triage.versions.history import CAMPAIGN
 
 if TYPE_CHECKING:
     from mxassay.triage.versions.history import Entry, History
     from mxassay.triage.versions.identity import Identity
 
 __all__ = ["Ledger", "alone"]
-
-_PROFILE = "campaign, seed "
 
 
 class Ledger:
@@ -27,7 +26,7 @@ class Ledger:
         self.done: set[Key] = {
             self.key_of(entry)
             for entry in history.entries()
-            if entry.profile.startswith(_PROFILE) and entry.environment == environment
+            if entry.profile.startswith(CAMPAIGN) and entry.environment == environment
         }
 
     def key(self, job: Job) -> Key:
@@ -35,7 +34,7 @@ class Ledger:
         who = self._identity(job.spec)
         shape = ",".join(map(str, job.shape))
         return (
-            who.kernel, who.kernel_hash, job.device, f"{_PROFILE}{job.seed}", shape, job.plan_words, job.dialect
+            who.kernel, who.kernel_hash, job.device, f"{CAMPAIGN}{job.seed}", shape, job.plan_words, job.dialect
         )  # fmt: skip
 
     @staticmethod
@@ -56,7 +55,7 @@ class Ledger:
         self._history.add([
             Entry(
                 command="check", kernel=who.kernel, place=who.place, kernel_hash=who.kernel_hash, revision=who.revision,
-                dirty=who.dirty, device=job.device, profile=f"{_PROFILE}{job.seed}", property=outcome["property"],
+                dirty=who.dirty, device=job.device, profile=f"{CAMPAIGN}{job.seed}", property=outcome["property"],
                 shape=",".join(map(str, job.shape)), plan=job.plan_words, dialect=job.dialect,
                 result=outcome["verdict"], outputs=outcome["outputs"], wrong=outcome["bit_differences"],
                 seconds=outcome["seconds"] + outcome["compile_seconds"], message=outcome["message"],

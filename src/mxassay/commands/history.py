@@ -67,6 +67,7 @@ def _print(console: Console, found: "list[Standing]", changes: "list[Entry]") ->
         if properties:
             console.print(_table(properties))
         _print_faults(console, [standing for standing in group if _is_fault(standing)])
+        _print_other_plans(console, properties)
         _print_moved(console, [(standing, standing.moved[0]) for standing in group if standing.moved])
     if changes:
         table = Table(box=None, pad_edge=False, header_style="bold")
@@ -98,24 +99,20 @@ def _print_faults(console: Console, faults: "list[Standing]") -> None:
 
 
 def _table(group: "list[Standing]") -> Table:
+    """One row a standing. A plan, a dialect and a profile have a column where rows would be told apart by nothing
+    else."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in (
-        "property",
-        "M,N,K",
-        "device",
-        "now",
-        "last passed (UTC)",
-        "at",
-        "failing since (UTC)",
-        "at",
-        "verdicts",
-    ):
-        table.add_column(heading, justify="right" if heading in ("M,N,K", "verdicts") else "left", no_wrap=True)
+    telling = [name for name in ("plan", "dialect", "profile") if _tells(name, group)]
+    headings = ["property", "M,N,K", *telling, "device", "now", "last passed (UTC)", "at"]
+    for heading in (*headings, "failing since (UTC)", "at", "verdicts"):
+        right = heading in ("M,N,K", "verdicts")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in telling)
     for standing in group:
         last, passed, failing = standing.last, standing.last_passed, standing.failing_since
         table.add_row(
             last.property,
             last.shape or "-",
+            *(getattr(last, name) or "-" for name in telling),
             last.device,
             f"[{_STYLE.get(last.result, 'bold')}]{last.result}[/]",
             _when(passed) if passed else "never",
@@ -127,14 +124,36 @@ def _table(group: "list[Standing]") -> Table:
     return table
 
 
+def _tells(name: str, group: "list[Standing]") -> bool:
+    """Whether some rows of one property, shape and device differ in it."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for standing in group:
+        last = standing.last
+        found.setdefault((last.property, last.shape, last.device), set()).add(getattr(last, name))
+    return any(len(values) > 1 for values in found.values())
+
+
 def _print_moved(console: Console, moved: "list[tuple[Standing, Moved]]") -> None:
     for standing, pair in moved:
         words = ", ".join(f"{name} {before:,} to {after:,}" for name, (before, after) in pair.counts.items())
+        plans = "; the plan became {1}, before {0}".format(*pair.plans) if pair.plans else ""
         console.print(
-            f"  executed, {standing.last.shape}: {words} ({_version(pair.before)} to {_version(pair.after)})",
+            f"  executed, {standing.last.shape}: {words}{plans} ({_version(pair.before)} to {_version(pair.after)})",
             highlight=False,
             soft_wrap=True,
         )
+
+
+def _print_other_plans(console: Console, group: "list[Standing]") -> None:
+    """Where a case that passed under one plan fails under another."""
+    for standing in group:
+        passed, last = standing.last_passed, standing.last
+        if standing.failing_since is not None and passed is not None and passed.plan != last.plan:
+            console.print(
+                f"  plan, {last.shape}: {passed.plan} when it last passed, {last.plan} now",
+                highlight=False,
+                soft_wrap=True,
+            )
 
 
 def _when(entry: "Entry") -> str:
