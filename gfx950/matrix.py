@@ -7,20 +7,21 @@ is exact in float64 or found exactly some other way; the accumulator is added wi
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mxassay.gfx950.floating import sum_to_f32, two_sum
+from mxassay.gfx950.accumulate import exact_sums
+from mxassay.gfx950.floating import narrowed, sum_to_f32, two_sum
 from mxassay.gfx950.narrow import BF6, BF8, FP4, FP6, FP8, NarrowFloat, decoded
 
 __all__ = ["E8M0_VALUES", "FORMATS", "MatrixFormat", "block_bits", "block_products", "scaled_accumulate"]
 
 Words = NDArray[np.uint32]
 Floats = NDArray[np.float32]
+Scales = NDArray[np.uint8]
 BLOCK = 32
 
 
@@ -157,6 +158,11 @@ def scaled_accumulate(
     sa, sb = sa.reshape(waves, blocks, rows), sb.reshape(waves, blocks, rows)
     low_a, low_b, high_a, high_b = sa.min(axis=1), sb.min(axis=1), sa.max(axis=1), sb.max(axis=1)
     spread = int((high_a - low_a).max()) + int((high_b - low_b).max())
+    if spread + bits + 2 > 24:
+        # A block of zeros, as behind the end of K, adds nothing whatever its scale, unless that is NaN.
+        sa, low_a, high_a = _without_idle(sa, products.any(axis=3))
+        sb, low_b, high_b = _without_idle(sb, products.any(axis=2))
+        spread = int((high_a - low_a).max()) + int((high_b - low_b).max())
     if spread + bits + 2 <= 24 and int(high_a.max()) < 255 and int(high_b.max()) < 255:
         # Scales relative to their row's smallest: the sum is an integer of at most 24 bits times the row's own power
         # of two.
@@ -171,28 +177,25 @@ def scaled_accumulate(
     return _far_apart([place(terms[:, block]) for block in range(blocks)], c.astype(np.float64))
 
 
+def _without_idle(scales: Scales, counts: Any) -> tuple[Scales, Scales, Scales]:
+    """Scale bytes (waves, blocks, rows) with those of blocks that don't count brought to the least of their row that
+    does, and each row's least and largest."""
+    counts |= scales == 255
+    low = np.where(counts.any(axis=1), np.where(counts, scales, 255).min(axis=1), np.uint8(127))
+    scales = np.where(counts, scales, low[:, None])
+    return scales, low, scales.max(axis=1)
+
+
 def _far_apart(terms: list[NDArray[np.float64]], c: NDArray[np.float64]) -> Floats:
-    """The same where scales lie so far apart that float64 can't always hold the sum: those few are added as
-    fractions."""
+    """The same where scales lie so far apart that float64 can't always hold the sum: those few are added without
+    error."""
     total, lost = terms[0], np.zeros(c.shape, np.bool_)
     for term in terms[1:]:
         total, error = two_sum(total, term)
         lost |= error != 0
     result = sum_to_f32(total, c)
-    for where in zip(*np.nonzero(lost & np.isfinite(total) & np.isfinite(c)), strict=True):
-        exact = sum((Fraction(float(term[where])) for term in terms), Fraction(float(c[where])))
-        result[where] = _nearest_f32(exact)
+    where = np.nonzero(lost & np.isfinite(total) & np.isfinite(c))
+    if len(where[0]):
+        high, low = exact_sums(np.stack([*(term[where] for term in terms), c[where]]))
+        result[where] = narrowed(high + 0.0, low)  # a sum of exactly zero is +0
     return result
-
-
-def _nearest_f32(exact: Fraction) -> np.float32:
-    """RNE of a rational to float32."""
-    if exact == 0:
-        return np.float32(0)
-    size = abs(exact)
-    exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent -= size < Fraction(2) ** exponent
-    unit = Fraction(2) ** (max(exponent, -126) - 23)
-    steps = round(size / unit)  # Python rounds fractions to even
-    value = np.float32(np.ldexp(float(steps), max(exponent, -126) - 23))
-    return value if exact > 0 else -value

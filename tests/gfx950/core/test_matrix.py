@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mxassay.gfx950.batch import Batch
 from mxassay.gfx950.decode import decode_one
 from mxassay.gfx950.floating import ignore_float_errors
-from mxassay.gfx950.matrix import E2M1_VALUES, FORMATS, _nearest_f32
+from mxassay.gfx950.matrix import E2M1_VALUES, FORMATS, _far_apart
 from mxassay.gfx950.memory import AddressSpace
 from mxassay.gfx950.registry import Context, lookup
 from mxassay.gfx950.wave import Cohort
@@ -139,14 +139,19 @@ def test_every_nibble_of_a_register_is_a_code():
     assert FP4.unpack(words).ravel().tolist() == [*CODES[:16], *[0.0] * 8, *[-6.0] * 8]
 
 
-@given(st.integers(-(2**60), 2**60), st.integers(-200, 60))
-@example(1, -150)
-@example(3, -150)
-@example((1 << 25) + 2, 0)
-@example((1 << 25) + 6, 0)
-@example((1 << 24) - 1, -149)
-@example(-(1 << 24) - 1, 100)
-def test_fractions_round_to_the_nearest_float32(numerator, exponent):
-    value = numerator * Fraction(2) ** exponent
-    want = np.float32(rounded(value))
-    assert _nearest_f32(value).view(np.uint32) == want.view(np.uint32)
+TERMS = st.builds(lambda whole, power: whole * 2.0**power, st.integers(-4608, 4608), st.integers(-254, 254))
+
+
+@given(st.lists(TERMS, min_size=4, max_size=4), st.floats(width=32, allow_nan=False, allow_infinity=False))
+@example([1.0, 2.0**-24, 2.0**-200, 0.0], 0.0)
+@example([1.0, 2.0**-24, -(2.0**-200), 0.0], 0.0)
+@example([2.0**-200, 3.0, 2.0**-23, -(2.0**-210)], 0.0)
+@example([2.0**100, 2.0**-30, -(2.0**100), 2.0**-120], 0.0)
+@example([2.0**200, 2.0**-100, -(2.0**200), -(2.0**-100)], -0.0)
+@example([2.0**200, 2.0**-150, -(2.0**200), -(2.0**-220)], 0.0)
+@example([2.0**128, -(2.0**103), -(2.0**-200), 0.0], 0.0)
+def test_sums_too_wide_for_float64_are_rounded_once(terms, c):
+    want = np.float32(rounded(sum((Fraction(term) for term in terms), Fraction(c))))
+    with ignore_float_errors():
+        found = _far_apart([np.array([term]) for term in terms], np.array([c]))
+    assert found.view(np.uint32)[0] == want.view(np.uint32)
