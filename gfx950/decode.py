@@ -5,7 +5,8 @@ tinygrad is pinned to one minor version in pyproject.toml; what it gets wrong fo
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 from mxassay.errors import UnsupportedError
@@ -111,42 +112,152 @@ def _at(inst: Instruction, pc: int) -> Instruction:
     return Instruction(pc, inst.size, inst.op, inst.encoding, inst.dst, inst.src, inst.mods)
 
 
-@lru_cache(maxsize=1 << 16)
-def _decode(data: bytes) -> Instruction:
-    from tinygrad.renderer.amd import decode_inst
+_sizes: dict[bytes, int] = {}  # bytes of the instructions that begin with these four, as far as met
 
+
+def _decode(data: bytes) -> Instruction:
+    """The instruction, at no address. The first four bytes fix an instruction's size, so what follows it does not
+    count, and kernels share what they have in common."""
+    size = _sizes.get(data[:4])
+    if size is None:
+        found = _decoded(data)
+        _sizes[data[:4]] = found.size
+        return found
+    return _decoded(data[:size])
+
+
+@lru_cache(maxsize=1 << 16)
+def _decoded(data: bytes) -> Instruction:
     # tinygrad takes anything before an unscaled F8F6F4 for its scale half: only V_MFMA_LD_SCALE_B32 is one.
     if data[2:4] != b"\xac\xd3":
         data = data[:8]
     try:
-        raw = decode_inst(data, "cdna")
+        raw = _recognized(data)
     except (ValueError, AssertionError) as error:
         word = int.from_bytes(data[:4], "little")
         raise UndecodableError(f"the code must hold gfx950 instructions, not the word {word:#010x}") from error
     return _translate(raw)
 
 
-def _translate(raw: Any) -> Instruction:
-    bits = {name: raw._raw >> field.lo & field.mask for name, field in raw._fields}
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What fixes one of tinygrad's formats: bits of the raw number, its operations (None: any), and `src0` where that
+    names the variant. `sources`: shift and mask of the fields that may send it on to a variant."""
+
+    of: Any
+    size: int
+    mask: int
+    value: int
+    op: tuple[int, int]
+    allowed: frozenset[int] | None
+    src0: int | None
+    sources: tuple[tuple[int, int], ...]
+
+    def fits(self, raw: int, size: int) -> bool:
+        if size < self.size or raw & self.mask != self.value:
+            return False
+        if self.src0 is not None and raw & 0x1FF != self.src0:
+            return False
+        return self.allowed is None or raw >> self.op[0] & self.op[1] in self.allowed
+
+
+@cache
+def _forms() -> tuple[_Form, ...]:
+    """tinygrad's formats for gfx950, in the order in which it tries them; by numbers that takes a tenth of its time."""
+    from tinygrad.renderer.amd import _VARIANT_SRC0, _load_formats
+    from tinygrad.renderer.amd.dsl import EnumBitField, FixedBitField, SrcField
+
+    found = []
+    for of in _load_formats()["cdna"]:
+        mask = value = size = 0
+        op, allowed = (0, 0), None
+        for _, field in of._fields:
+            size = max(size, field.lo // 32 * 4 + 4)
+            if isinstance(field, FixedBitField):
+                mask, value = mask | field.mask << field.lo, value | field.default << field.lo
+            if isinstance(field, EnumBitField) and field.allowed is not None:
+                op, allowed = (field.lo, field.mask), frozenset(code.value for code in field.allowed)
+        src0 = next((code for suffix, code in _VARIANT_SRC0.items() if of.__name__.endswith(suffix)), None)
+        sources = tuple((field.lo, field.mask) for _, field in of._fields if isinstance(field, SrcField))
+        found.append(_Form(of, size, mask, value, op, allowed, src0, sources))
+    return tuple(found)
+
+
+_VARIANTS = (249, 250, 255)  # sources that stand for SDWA, DPP and a literal
+
+
+def _recognized(data: bytes) -> Any:
+    """tinygrad's `decode_inst(data, "cdna")`. Raises ValueError."""
+    whole = int.from_bytes(data, "little")
+    form = next((form for form in _forms() if form.fits(whole, len(data))), None)
+    if form is None:
+        raise ValueError("no format")
+    if any(whole >> shift & mask in _VARIANTS for shift, mask in form.sources):
+        return form.of.from_bytes(data)
+    raw = object.__new__(form.of)
+    raw._raw = whole & (1 << 8 * form.of._base_size) - 1
+    return raw
+
+
+@dataclass(frozen=True, slots=True)
+class _Syntax:
+    """What a format and an operation fix: names of the fields that are written and read, with format and kind of each,
+    and of those that are neither. `counts`: registers by field, None where they depend on other fields."""
+
+    op: str
+    encoding: str
+    fields: tuple[tuple[str, int, int], ...]
+    dst: tuple[tuple[str, str, str], ...]
+    src: tuple[tuple[str, str, str], ...]
+    mods: tuple[tuple[str, str], ...]
+    counts: dict[str, int] | None
+
+
+_syntaxes: dict[tuple[Any, Any], _Syntax] = {}  # by format and operation
+
+
+def _syntax(raw: Any) -> _Syntax:
+    of, operands = type(raw), raw.operands
     op = re.sub(r"_e(32|64)$", "", raw.op.name.lower())
-    encoding = type(raw).__name__.removesuffix("_LIT").replace("DPP16", "DPP").removesuffix("_SDST")
-    if encoding.startswith(("VOP1_", "VOP2_", "VOPC_")) and "vsrc0" in bits:
-        bits.pop("src0", None)
-    present = set(raw.operands)
-    operands = {
-        name: _operand(name, bits, raw, op)
-        for name in (*_DST, *_SRC)
-        if name in bits and (name in present or _canonical(name) in present)
-    }
-    dst = [operands[name] for name in _DST if name in operands and _writes(name, op)]
-    src = [operands[name] for name in _SRC if name in operands and (name not in _DST or not _writes(name, op))]
-    _implicit(op, encoding, bits, dst, src)
-    mods = {
-        _RENAME.get(name, name): value
-        for name, value in bits.items()
-        if name not in _FOLDED and name not in (*_DST, *_SRC) and not name.startswith("encoding")
-    }
-    return Instruction(0, raw.size(), op, encoding, tuple(dst), tuple(src), mods)
+    encoding = of.__name__.removesuffix("_LIT").replace("DPP16", "DPP").removesuffix("_SDST")
+    fields = {name: (field.lo, field.mask) for name, field in of._fields}
+    if encoding.startswith(("VOP1_", "VOP2_", "VOPC_")) and "vsrc0" in fields:
+        fields.pop("src0", None)
+    named = {}
+    for name in (*_DST, *_SRC):
+        info = operands.get(name) or operands.get(_canonical(name))
+        if name in fields and info is not None:
+            named[name] = (name, info[0].name.lower().removeprefix("fmt_").removeprefix("num_"), info[2].name)
+    return _Syntax(
+        op,
+        encoding,
+        tuple((name, *place) for name, place in fields.items()),
+        tuple(named[name] for name in _DST if name in named and _writes(name, op)),
+        tuple(named[name] for name in _SRC if name in named and (name not in _DST or not _writes(name, op))),
+        tuple(
+            (_RENAME.get(name, name), name)
+            for name in fields
+            if name not in _FOLDED and name not in (*_DST, *_SRC) and not name.startswith("encoding")
+        ),
+        None
+        if "addr" in fields or "vaddr" in fields or "f8f6f4" in op
+        else {name: _width(name, {}, raw) for name in named},
+    )
+
+
+def _translate(raw: Any) -> Instruction:
+    of, code = type(raw), raw.op
+    syntax = _syntaxes.get((of, code))
+    if syntax is None:
+        syntax = _syntaxes[of, code] = _syntax(raw)
+    number = raw._raw
+    bits = {name: number >> low & mask for name, low, mask in syntax.fields}
+    counts = syntax.counts or {name: _width(name, bits, raw) for name, *_ in (*syntax.dst, *syntax.src)}
+    dst = [_operand(name, bits, raw, fmt, kind, counts[name]) for name, fmt, kind in syntax.dst]
+    src = [_operand(name, bits, raw, fmt, kind, counts[name]) for name, fmt, kind in syntax.src]
+    _implicit(syntax.op, syntax.encoding, bits, dst, src)
+    mods = {renamed: bits[name] for renamed, name in syntax.mods}
+    return Instruction(0, raw.size(), syntax.op, syntax.encoding, tuple(dst), tuple(src), mods)
 
 
 def _canonical(name: str) -> str:
@@ -161,13 +272,9 @@ def _writes(name: str, op: str) -> bool:
     return not (name == "sdst" and op.startswith(("s_cmpk_", "s_setreg_b32")))
 
 
-def _operand(name: str, bits: dict[str, int], raw: Any, op: str) -> Operand:
-    info = raw.operands.get(name) or raw.operands.get(_canonical(name))
-    fmt = info[0].name.lower().removeprefix("fmt_").removeprefix("num_")
-    count = _width(name, bits, raw)
+def _operand(name: str, bits: dict[str, int], raw: Any, fmt: str, kind: str, count: int) -> Operand:
     role = _ROLE.get(name, name)
     code = bits[name]
-    kind = info[2].name
     if name in ("sbase", "srsrc"):
         return Operand("s", code << (1 if name == "sbase" else 2), count, 0, role, fmt)
     if name == "saddr":
