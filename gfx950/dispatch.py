@@ -7,6 +7,7 @@ Initial state: LLVM AMDGPUUsage, "Initial Kernel Execution State", "Kernarg Segm
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from mxassay.gfx950.machine import Counts, Machine
 from mxassay.gfx950.memory import AddressSpace
 from mxassay.gfx950.observe import Launch, Observer
 from mxassay.gfx950.pins import Pins
-from mxassay.gfx950.program import Threaded
+from mxassay.gfx950.program import Steps, Threaded
 from mxassay.gfx950.registry import Context, Mode
 from mxassay.gfx950.wave import Cohort
 
@@ -81,6 +82,7 @@ class Kernel:
     name: str | None = None
     code: KernelCode = field(init=False)
     _threaded: dict[tuple[int, str, bool, Pins | None], Threaded] = field(init=False, default_factory=dict)
+    _steps: dict[tuple[str, bool, Pins | None], Steps] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.code = self.code_object.kernel(self.name)
@@ -96,6 +98,10 @@ class Kernel:
                     registers[operand.file] = max(registers[operand.file], operand.index + operand.count)
         self.vgprs, self.agprs = registers["v"], registers["a"]
 
+    @cached_property
+    def _image(self) -> tuple[tuple[int, bytes], ...]:
+        return self.code_object.image(CODE_BASE)
+
     def threaded(self, options: Options) -> Threaded:
         """The kernel's steps for these options, with the observer woven in."""
         observer = options.observer
@@ -106,7 +112,9 @@ class Kernel:
                 self.code.name, Mode.of(self.code.descriptor), observer, CODE_BASE, options.accumulation,
                 Differences() if options.compare_accumulation else None, options.pins,
             )  # fmt: skip
-            found = self._threaded[key] = Threaded(self.program, self.code.entry, self.code.code_size, context)
+            # Steps that count differences do so for their own context.
+            steps = None if options.compare_accumulation else self._steps.setdefault(key[1:], {})
+            found = self._threaded[key] = Threaded(self.program, self.code.entry, self.code.code_size, context, steps)
         return found
 
     def run(
@@ -134,7 +142,7 @@ class Kernel:
         lds = self.code.lds_bytes + dynamic_lds
         if lds > LDS_BYTES:
             raise ContractError(f"a workgroup's LDS must fit into {LDS_BYTES} bytes, not {lds}")
-        for address, data in self.code_object.image(CODE_BASE):
+        for address, data in self._image:
             memory.add_at("the code object", address, np.frombuffer(data, np.uint8))
         kernarg = kernarg.ljust(-(-self.code.kernarg_size // 64) * 64 + 64, b"\0")
         arguments = memory.add("the kernel arguments", np.frombuffer(kernarg, np.uint8), writable=False)

@@ -21,7 +21,8 @@ Floats = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A float format's masks, as numpy scalars of the unsigned type `bits` of the same size."""
+    """A float format's masks, as numpy scalars of the unsigned type `bits` of the same size. `default_nan` is AMD's,
+    `made_nan` what x86 makes instead."""
 
     dtype: Any
     bits: Any
@@ -31,14 +32,18 @@ class Form:
     quiet: Any
     least_normal: Any
     shift: Any
+    default_nan: Any
+    made_nan: Any
 
     @staticmethod
     def of(dtype: Any, bits: Any, mantissa: int) -> "Form":
         width = np.dtype(dtype).itemsize * 8
         sign, one = 1 << width - 1, 1 << mantissa
+        default = sign - one | one >> 1
         return Form(
-            dtype, bits, bits(sign), bits(sign - 1), bits(sign - one), bits(one >> 1), bits(one), bits(mantissa)
-        )
+            dtype, bits, bits(sign), bits(sign - 1), bits(sign - one), bits(one >> 1), bits(one), bits(mantissa),
+            bits(default), bits(sign | default),
+        )  # fmt: skip
 
 
 _FORMS = {
@@ -67,11 +72,10 @@ def canonical(result: Floats) -> Floats:
     """
     if isinstance(result, np.ndarray) and result.ndim:
         form = form_of(result)
-        default = form.infinity | form.quiet
         bits = result.view(form.bits)
-        made = bits == default | form.sign
+        made = bits == form.made_nan
         if made.any():
-            np.copyto(bits, default, where=made)
+            np.copyto(bits, form.default_nan, where=made)
     return result
 
 

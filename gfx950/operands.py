@@ -184,6 +184,8 @@ def destination(
 
     allowed = dpp_writes(inst) if inst.encoding.endswith("_DPP") else None
     sdwa = inst.encoding.endswith("_SDWA")
+    if dtype.itemsize == 4 and file == "v" and allowed is None and not sdwa:
+        return _into_vgpr(index, kind, shape)
     half = inst["op_sel"] >> 3 & 1 if inst.encoding == "VOP3" and dtype.itemsize == 2 else 0
     keep = keep or half == 1  # a result in the high half leaves the low one alone (AMD CDNA4 ISA, "VOP3", OP_SEL)
 
@@ -214,6 +216,22 @@ def destination(
     return write
 
 
+def _into_vgpr(index: int, kind: str, shape: Callable[[Any], Any] | None) -> Write:
+    """A `destination` of 32 bits without selections: what nearly all instructions have."""
+    name = {"i32": "vi", "f32": "vf"}.get(kind, "v")
+
+    def write(wv: Cohort, value: Any) -> None:
+        if shape is not None:
+            value = shape(value)
+        register = getattr(wv, name)[index]
+        if wv.full:
+            register[...] = value
+        else:
+            np.copyto(register, value, where=wv.mask)
+
+    return write
+
+
 def _shaped(inst: Instruction, kind: str, context: Context, moves: bool) -> Callable[[Any], Any] | None:
     """OMOD, CLAMP, denormal flushing and default NaNs of float results; integer CLAMP is the operation's own
     business."""
@@ -232,6 +250,8 @@ def _shaped(inst: Instruction, kind: str, context: Context, moves: bool) -> Call
     # denormals are kept or IEEE is on (so too LLVM SIFoldOperands).
     ignored = context.mode.ieee or _denormals(kind, context) not in (0, 1)
     factor = None if ignored else {0: None, 1: dtype(2), 2: dtype(4), 3: dtype(0.5)}[omod]
+    if factor is None and not clamp and not flushed:
+        return None if moves else canonical
 
     def shaped(value: Any) -> Any:
         if not moves:

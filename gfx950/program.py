@@ -6,10 +6,13 @@ from mxassay.gfx950.decode import Program, UndecodableError
 from mxassay.gfx950.indexing import indexed, mode_after
 from mxassay.gfx950.instruction import Instruction
 from mxassay.gfx950.moderegister import context_after
-from mxassay.gfx950.registry import Context, End, Step, lookup
+from mxassay.gfx950.registry import Context, End, Mode, Step, lookup
 from mxassay.gfx950.wave import Cohort
 
-__all__ = ["Block", "Threaded"]
+__all__ = ["Block", "Steps", "Threaded"]
+
+# By pc, the operands that are indexed there, and the modes that hold there.
+Steps = dict[tuple[int, int, Mode], Step | End | None]
 
 
 @dataclass(slots=True)
@@ -34,10 +37,11 @@ def _falls_to(pc: int) -> End:
 
 class Threaded:
     """The blocks of a kernel under one context. `leaders` are the pcs of direct branches' targets, where blocks begin
-    too."""
+    too. `steps` keeps what was built; contexts that differ in the observer alone may share it."""
 
-    def __init__(self, program: Program, entry: int, size: int, context: Context) -> None:
+    def __init__(self, program: Program, entry: int, size: int, context: Context, steps: Steps | None = None) -> None:
         self.program, self.entry, self.context = program, entry, context
+        self._steps: Steps = {} if steps is None else steps
         self._blocks: dict[int, Block] = {}
         self.leaders = {
             inst.target for inst in program.walk(entry, size) if inst.encoding == "SOPP" and "branch" in inst.op
@@ -65,8 +69,12 @@ class Threaded:
             if known is None:
                 self.context.refuse(inst, "no semantics")
             length += 1
-            shifted = indexed(inst, moving, known.build, context) if moving else None
-            made = shifted or known.build(inst, context)
+            key = at, moving, context.mode
+            if key in self._steps:
+                made = self._steps[key]
+            else:
+                shifted = indexed(inst, moving, known.build, context) if moving else None
+                made = self._steps[key] = shifted or known.build(inst, context)
             moving, context = mode_after(inst, moving), context_after(inst, context)
             if moving and (known.ends or inst.next_pc in self.leaders):
                 self.context.refuse(inst, "register indexing that is on across a branch or its target")

@@ -95,6 +95,14 @@ class Checks:
             return f"no findings ({', '.join(sorted(self.names))})"
         return "\n".join(finding.text() for finding in found)
 
+    def forget(self) -> None:
+        """Start anew. The card keeps the steps it has built for an observer, so one that is used again costs less than
+        another one."""
+        self._runs.clear()
+        self.counts.clear()
+        self.places.clear()
+        self._tracked.forget()
+
     def undefined(self, tensor: Any) -> None:
         """From now on nothing of this CPU tensor's storage counts as written."""
         self._tracked.undefined(tensor)

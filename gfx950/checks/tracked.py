@@ -37,6 +37,10 @@ class Tracked:
     def __init__(self) -> None:
         self._buffers: dict[int, _Buffer] = {}
 
+    def forget(self) -> None:
+        """From now on everything counts as written."""
+        self._buffers.clear()
+
     def undefined(self, tensor: Any) -> None:
         """From now on nothing of this CPU tensor's storage counts as written."""
         from torch.multiprocessing.reductions import StorageWeakRef
