@@ -11,13 +11,12 @@ from hypothesis import currently_in_test_context, reject
 from mxassay.arenas import Arena, GuardedAllocations
 from mxassay.errors import ContractError, MxassayError, UnsupportedError
 from mxassay.kernels import GemmArguments, Kernel, Shape
-from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
+from mxassay.layouts import SCALE_SHUFFLE
 from mxassay.properties.checks import PropertyError, assert_left_alone, violation
 from mxassay.properties.claims import running
 from mxassay.properties.entries import ENTRIES
 from mxassay.properties.operands import Operands
 from mxassay.properties.reading import ReadsWell
-from mxassay.reference import dequantize
 
 
 @dataclass(frozen=True)
@@ -165,12 +164,11 @@ class KernelUnderTest(ReadsWell):
             PropertyError: an input or a byte around a buffer was written.
         """
         launch, placement = launch or Launch(), placement or Placement()
-        b = dequantize(operands.codes, operands.scales).to(torch.bfloat16)
         given = {
             "a": viewed(operands.a, placement.view),
-            "b": b,
+            "b": operands.weights,
             "b_packed": operands.codes,
-            "b_preshuffled": stored[0] if stored else WEIGHT_PRESHUFFLE.apply(operands.codes),
+            "b_preshuffled": stored[0] if stored else operands.preshuffled,
             "b_scales_shuffled": stored[1] if stored else SCALE_SHUFFLE.apply(operands.scales, fill=placement.padding),
         }
         arenas = [Arena(name, tensor, self.tensors_on, fill=True) for name, tensor in given.items()]

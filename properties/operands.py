@@ -8,7 +8,7 @@ import torch
 from mxassay.kernels import Shape
 from mxassay.layouts import SCALE_SHUFFLE, WEIGHT_PRESHUFFLE
 from mxassay.properties.reading import ReadsWell
-from mxassay.reference import DIALECTS, Expectation, Quantized, expectation, quantize
+from mxassay.reference import DIALECTS, Expectation, Quantized, dequantize, expectation, quantize
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,6 +43,16 @@ class Operands(ReadsWell):
     def expectation(self) -> Expectation:
         """What must come out."""
         return expectation(*self.quantized, self.codes, self.scales)
+
+    @cached_property
+    def weights(self) -> torch.Tensor:
+        """bfloat16 (N, K): W, dequantized."""
+        return dequantize(self.codes, self.scales).to(torch.bfloat16)
+
+    @cached_property
+    def preshuffled(self) -> torch.Tensor:
+        """uint8 (N, K/2): the codes of W as they lie in memory."""
+        return WEIGHT_PRESHUFFLE.apply(self.codes)
 
     def stored(self, device: str, fill: int = 0xFF) -> tuple[torch.Tensor, torch.Tensor]:
         """W as the kernel reads it, on the device: preshuffled codes, and shuffled scales padded with `fill`."""

@@ -12,31 +12,31 @@ from mxassay.properties.kernel import KernelUnderTest, Launch, Placement
 from mxassay.properties.operands import Operands
 from mxassay.reference import E2M1
 
-_CODES = 8  # magnitudes of E2M1: three bits of an address in each launch
+_CODES = torch.tensor([code for code in range(16) if code != 8], dtype=torch.uint8)  # but -0, which reads as 0
 _ONE = 2  # the code of 1.0
-_BYTES = 64  # scale bytes 96..159: six bits in each launch, far from every edge
-_FIRST_BYTE = 96
+_BYTES = 128  # scale bytes 64..191: seven bits of an address in each launch, far from every edge
+_FIRST_BYTE = 64
 _UNIT = 127
 
 
 def weight_map(kernel: KernelUnderTest, n: int, ks: torch.Tensor, k: int, launch: Launch) -> torch.Tensor:
     """int64 (len(ks), n): for W[n, ks[i]], 2 * the byte offset in the preshuffled weights, + 1 for the high nibble.
 
-    -1 where outputs are no E2M1 magnitudes, so that nothing can be read.
+    -1 where outputs are no E2M1 values, so that nothing can be read.
     """
     a = torch.zeros(len(ks), k, dtype=torch.bfloat16)
     a[torch.arange(len(ks)), ks] = 1
     stored_scales = torch.full(SCALE_SHUFFLE.bind((n, k // 32)).padded_shape, _UNIT, dtype=torch.uint8)
     address = torch.arange(n * k)
     found = torch.zeros(len(ks), n, dtype=torch.int64)
-    value_to_code = {value: code for code, value in enumerate(E2M1.values[:_CODES])}
-    for weight, digits in _digits(address, _CODES):
-        packed = (digits[0::2] | digits[1::2] << 4).to(torch.uint8).reshape(n, k // 2)
+    for weight, digits in _digits(address, len(_CODES)):
+        codes = _CODES[digits]
+        packed = (codes[0::2] | codes[1::2] << 4).reshape(n, k // 2)
         out = _run(kernel, a, packed, stored_scales, launch)
-        codes = torch.full_like(found, -1)
-        for value, code in value_to_code.items():
-            codes[out == value] = code
-        found = torch.where((codes < 0) | (found < 0), -1, found + codes * weight)
+        read = torch.full_like(found, -1)
+        for digit, code in enumerate(_CODES.tolist()):
+            read[out == E2M1.values[code]] = digit
+        found = torch.where((read < 0) | (found < 0), -1, found + read * weight)
     return found
 
 

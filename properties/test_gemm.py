@@ -10,7 +10,7 @@ from mxassay.properties.checks import assert_product, assert_relation, violation
 from mxassay.properties.claims import claim
 from mxassay.properties.entries import ENTRIES
 from mxassay.properties.kernel import KernelUnderTest, Launch, Placement
-from mxassay.properties.observers import LaunchedCode, StoreCounts, watched
+from mxassay.properties.observers import StoreCounts, launched_code, running_checks, watched
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies import (
     block_matrices,
@@ -64,7 +64,6 @@ _BY_HAND: tuple[tuple[tuple[int, int, int], dict[str, Any]], ...] = (
     ((16, 160, 2048), {"tile_m": 16, "tile_n": 128, "tile_k": 1024, "splits": 2}),
     ((23, 272, 1536), {"tile_m": 16, "tile_n": 256, "tile_k": 512, "splits": 3}),
 )
-_launched = LaunchedCode()
 
 
 @claim("layouts-by-hand")
@@ -82,12 +81,11 @@ def test_layouts_by_hand(mx_kernel: KernelUnderTest, case: int, data: str) -> No
         rows = turning_blocks() if data == "sharp" else [[block] for block in SPECIAL.values()]
         first = 7 * case % len(rows)  # M may be less than all of them
         operands = rows_of_blocks([*rows[first:], *rows[:first]], shape, f"{data} blocks")
-    _launched.launched.clear()
-    with watched(_launched):
+    with launched_code() as code:
         outcome = mx_kernel.run(operands, Launch(Plan(**fields, direct=True)))
     assert_product(outcome)
-    if not any(name == "direct_gemm_kernel" for name, _ in _launched.launched):
-        names = ", ".join(name for name, _ in _launched.launched)
+    if not any(name == "direct_gemm_kernel" for name, _ in code):
+        names = ", ".join(name for name, _ in code)
         raise violation(f"direct_gemm_kernel must take a launch that suits it, not {names}", case=outcome.words)
 
 
@@ -137,9 +135,8 @@ def test_every_output_is_written_once(mx_kernel: KernelUnderTest, operands: Oper
 @claim("clean-execution", examples=0.3)
 @given(operands=certified_operands(most=1 << 18), launch=launches())
 def test_the_running_kernel_is_clean(mx_kernel: KernelUnderTest, operands: Operands, launch: Launch) -> None:
-    from mxassay.gfx950.checks import Checks
-
-    with Checks() as checks, watched(checks):
+    checks = running_checks("default")
+    with checks, watched(checks):
         outcome = mx_kernel.run(operands, launch, guarded=False)
     if checks.findings:
         raise violation(f"{len(checks.findings)} findings; first: {checks.findings[0].text()}", case=outcome.words)
@@ -150,18 +147,16 @@ def test_the_machine_code_waits_long_enough(mx_kernel: KernelUnderTest) -> None:
     from mxassay.gfx950.hazards import hazards_of
     from mxassay.gfx950.liveness import unread_results
 
-    code = LaunchedCode()
-    for shape in ((3, 48, 320), (64, 64, 512)):
-        operands = ramped(mx_kernel.contract.fitted(shape), 0)
-        for launch in every_launch(mx_kernel):
-            with watched(code):
+    with launched_code() as code:
+        for shape in ((3, 48, 320), (64, 64, 512)):
+            operands = ramped(mx_kernel.contract.fitted(shape), 0)
+            for launch in every_launch(mx_kernel):
                 mx_kernel.run(operands, launch)
-    if mx_kernel.own:
-        from mxassay.optimized import quantize
+        if mx_kernel.own:
+            from mxassay.optimized import quantize
 
-        with watched(code):
             quantize(operands.a)
-    for kernel, code_object in code.launched.values():
+    for kernel, code_object in code.values():
         # Inline assembly converts four pairs at a time. Where there are fewer, the others are whatever their registers
         # hold, such as a product on its way; nobody reads what they become.
         unread = unread_results(kernel)

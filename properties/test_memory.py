@@ -11,7 +11,7 @@ from hypothesis import given
 from mxassay.properties.checks import assert_product, assert_same_bits, violation
 from mxassay.properties.claims import claim
 from mxassay.properties.kernel import KernelUnderTest, Launch, Outcome, Placement, viewed
-from mxassay.properties.observers import watched
+from mxassay.properties.observers import running_checks, watched
 from mxassay.properties.operands import Operands
 from mxassay.properties.strategies import certified_operands, every_launch, launches
 from mxassay.properties.strategies.matrices import ramped
@@ -53,9 +53,7 @@ def assert_within(call: Callable[[], object], case: str) -> None:
 
     Raises PropertyError.
     """
-    from mxassay.gfx950.checks import Checks
-
-    checks = Checks("views")
+    checks = running_checks("views")
     with watched(checks):
         call()
     if checks.findings:
