@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from mxassay.properties.faults import STAGES
 from mxassay.triage.budget import Clock, TimeUp, within
 from mxassay.triage.circumstances import Circumstance, circumstance
 from mxassay.triage.diagnosis import Blame, Checkpoint, Diagnosis, Explanation, XRay
@@ -213,14 +214,20 @@ def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation]
     """Look at stages by themselves until one is wrong. Where suspects are left, only a stage of theirs settles it."""
     theirs = {(one.class_, one.stage) for one in left}
     stray = "written, though nobody may" in found.failure.error
-    exams = exams_for("surroundings" if stray else found.failure.property, found.failure.out is not None)
+    plan = found.failure.launch.plan
+    joined = plan is not None and plan.joined and plan.splits > 1
+    exams = exams_for("surroundings" if stray else found.failure.property, found.failure.out is not None, joined)
     looked = 0
     try:
         for exam in exams:
             if clock.up:
                 raise TimeUp
             for _, seen in look([exam], kernel, found.notes.append):
-                if not theirs or (seen.class_, seen.stage) in theirs:
+                if _seen_right(found, seen.stage):
+                    found.notes.append(
+                        f"{exam.id} is left aside, since the x-ray sees {seen.stage} right: {seen.statement}"
+                    )
+                elif not theirs or (seen.class_, seen.stage) in theirs:
                     found.seen = seen
                     found.notes.append(f"looked at by itself ({exam.id}): {seen.statement}")
                     return
@@ -228,6 +235,16 @@ def _stages(found: _Findings, kernel: "KernelUnderTest", left: list[Explanation]
     except TimeUp:
         left_out = f"{len(exams) - looked} of {len(exams)} looks at a stage by itself were left out"
         found.notes.append(f"{left_out}: the time was up")
+
+
+def _seen_right(found: _Findings, stage: str) -> bool:
+    """Whether the x-ray of the failing call looked at this stage, and first sees something wrong behind it."""
+    divergence = found.xray.first_divergence if found.xray else None
+    if found.xray is None or divergence is None or stage not in STAGES or divergence.stage not in STAGES:
+        return False
+    looked = [point for point in found.xray.checkpoints if point.stage == stage and point.compared]
+    behind = STAGES.index(divergence.stage) > STAGES.index(stage)
+    return behind and bool(looked) and not any(point.differing for point in looked)
 
 
 def _asked(what: str, ask: Callable[[Failure], _Answer], found: _Findings) -> _Answer | None:

@@ -154,6 +154,7 @@ def _parts(count: int, m: int, n: int) -> torch.Tensor:
     order = (torch.arange(count * m * n) * 7 + torch.arange(count * m * n) // 3) % len(_VALUES)
     parts = torch.tensor(_VALUES, dtype=torch.float32)[order].reshape(count, m, n)
     parts[0, 0, 1:3] = torch.tensor([0x7FFFFFFF, -1], dtype=torch.int32).view(torch.float32)  # NaN of all ones
+    parts[1:, 0, 1:3] = 1.0  # of two NaN in one sum, nothing says whose bits come out
     return parts
 
 
