@@ -1,4 +1,5 @@
-"""Write the pages that are made from code: spec/*.md, properties.md, planted-faults.md, and data of the explorer.
+"""Write the pages that are made from code: spec/*.md, properties.md, planted-faults.md, named-causes.md with its entry
+in index.md, and data of the explorer.
 
 python docs/generate.py            # write them
 python docs/generate.py --check    # exit status 1 and names where a committed page differs
@@ -29,11 +30,13 @@ from chapters import (  # noqa: E402
 
 from mxassay.layouts import LAYOUTS  # noqa: E402
 
+_OF_RECORDS = ("named-causes.md",)  # pages that are there only while a record of measurements ships
+
 
 def pages() -> dict[str, str]:
     """The text of every generated page, by its path under docs/."""
     from mxassay.properties.catalogue import markdown
-    from mxassay.properties.faults import scorecard
+    from mxassay.properties.faults import causes, scorecard
 
     found = {
         "spec/index.md": overview.page(),
@@ -48,13 +51,29 @@ def pages() -> dict[str, str]:
         "properties.md": markdown(),
         "planted-faults.md": scorecard.page(),
         "explorer/index.html": explorer.page(DOCS / "explorer" / "index.html"),
+        "../README.md": scorecard.in_readme((DOCS.parent / "README.md").read_text(encoding="utf-8")),
     }
+    if causes.RECORD.is_file():
+        found["named-causes.md"] = causes.page(causes.read(causes.RECORD))
+    found["index.md"] = _index((DOCS / "index.md").read_text(encoding="utf-8"), "named-causes.md" in found)
     return found | {f"spec/{layout.slug(name)}.md": layout.chapter(name) for name in LAYOUTS}
 
 
+def _index(text: str, named_causes: bool) -> str:
+    """The front page with an entry for named-causes.md behind planted-faults.md if there is such a page, else without.
+
+    >>> _index("properties\\nplanted-faults\\n", True)
+    'properties\\nplanted-faults\\nnamed-causes\\n'
+    """
+    before, after = "planted-faults\n", "planted-faults\nnamed-causes\n"
+    return text.replace(after, before).replace(before, after if named_causes else before)
+
+
 def differing() -> list[str]:
-    """The pages whose committed text is not what `pages` makes."""
-    return [path for path, text in pages().items() if not _holds(DOCS / path, text)]
+    """The pages whose committed text is not what `pages` makes, and one whose record is gone."""
+    made = pages()
+    gone = [path for path in _OF_RECORDS if path not in made and (DOCS / path).exists()]
+    return [path for path, text in made.items() if not _holds(DOCS / path, text)] + gone
 
 
 def _holds(path: Path, text: str) -> bool:
@@ -73,8 +92,12 @@ def main() -> int:
         for path in stale:
             print(f"docs/{path} must be what the code says, not older; run: python docs/generate.py", file=sys.stderr)
         return 1 if stale else 0
-    for path, text in pages().items():
+    made = pages()
+    for path, text in made.items():
         (DOCS / path).write_text(text, encoding="utf-8")
+    for path in _OF_RECORDS:
+        if path not in made:
+            (DOCS / path).unlink(missing_ok=True)
     return 0
 
 

@@ -54,7 +54,16 @@ def page(record: dict[str, Any] | None = None) -> str:
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
         "A fault for which no failure was found counts as wrong in class and stage. The smallest case counts where a",
-        "product is wrong: a refusal that is missing has none. Time of the clock is followed by time of the processor.",
+        "product is wrong. Time of the clock is followed by time of the processor.",
+        "",
+        "## What was wrong",
+        "",
+        "Not every fault gives a wrong output. A refusal that is missing gives none at all, a judge's wrong answer",
+        "leaves the kernel right, and some stages are asked by themselves: there triage names what it saw there.",
+        "",
+        "| evidence | faults | right class | right stage | median time |",
+        "|---|---|---|---|---|",
+        *(_row(what, some) for what, some in facts["score"]["evidence"].items()),
         "",
         f"## Not named: {len(wrong)}",
         "",
@@ -62,7 +71,9 @@ def page(record: dict[str, Any] | None = None) -> str:
         *(["| fault | class, stage | said | what triage says |", "|---|---|---|---|"] if wrong else []),
         *(f"| `{name}` | {_place(one, '')} | {_place(one, 'said_')} | {_cell(one)} |" for name, one in wrong.items()),
     ]
-    large = {name: one for name, one in faults.items() if one["product"] and not _small(one)}
+    large = {
+        name: one for name, one in faults.items() if one["product"] and one["class"] != "harness" and not _small(one)
+    }
     lines += [
         "",
         f"## Cases that stayed larger: {len(large)}",
@@ -72,6 +83,10 @@ def page(record: dict[str, Any] | None = None) -> str:
         *(f"| `{name}` | {one['tiles']} | {one['elements']} |" for name, one in large.items()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _row(what: str, some: dict[str, Any]) -> str:
+    return f"| {what} | {some['faults']} | {_percent(some['class'])} | {_percent(some['stage'])} | {_seconds(some)} |"
 
 
 def _named(one: dict[str, Any]) -> bool:

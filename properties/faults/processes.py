@@ -14,15 +14,17 @@ _nurseries: list["_Nursery"] = []
 _own = threading.local()
 
 
-def run(words: list[str], folder: Path, environment: dict[str, str], limit: float) -> tuple[int | None, str, str]:
+def run(
+    words: list[str], folder: Path, environment: dict[str, str], limit: float, loaded: tuple[str, ...] = ()
+) -> tuple[int | None, str, str]:
     """`python WORDS` in `folder`: exit code (negative: a signal; None: killed after `limit` seconds), standard output
-    and error. `words` begin with -m.
+    and error. `words` begin with -m. `loaded`: the modules that the process begins with, where not the suite's.
     """
     if "interpreter" in words or not hasattr(os, "fork"):  # Triton decides on import whether it interprets
         return _spawned(words, folder, environment, limit)
     nursery = getattr(_own, "nursery", None)
-    if nursery is None or not nursery.serves(environment):
-        nursery = _own.nursery = _Nursery(environment)
+    if nursery is None or not nursery.serves(environment, loaded):
+        nursery = _own.nursery = _Nursery(environment, loaded)
     found: tuple[int | None, str, str] = nursery.run(words, folder, environment, limit)
     return found
 
@@ -61,18 +63,19 @@ def _spawned(words: list[str], folder: Path, environment: dict[str, str], limit:
 class _Nursery:
     """See `mxassay.properties.faults.nursery`. Used by one thread."""
 
-    def __init__(self, environment: dict[str, str]) -> None:
-        self._loaded_with = _early(environment)
+    def __init__(self, environment: dict[str, str], loaded: tuple[str, ...]) -> None:
+        self._loaded, self._loaded_with = loaded, _early(environment)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__).with_name("nursery.py"))],
+            [sys.executable, "-P", str(Path(__file__).with_name("nursery.py")), *loaded],
             env={name: value for name, value in environment.items() if name != "PYTHONPATH"},
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         _nurseries.append(self)
 
-    def serves(self, environment: dict[str, str]) -> bool:
-        """Whether it lives, and was started with what libraries read when they load."""
-        return self.process.poll() is None and self._loaded_with == _early(environment)
+    def serves(self, environment: dict[str, str], loaded: tuple[str, ...]) -> bool:
+        """Whether it lives, and was started with these modules and what libraries read when they load."""
+        same = self._loaded == loaded and self._loaded_with == _early(environment)
+        return same and self.process.poll() is None
 
     def close(self) -> None:
         """End it."""

@@ -4,10 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mxassay.properties.faults import Fault
+from mxassay.properties.faults import Fault, processes
 from mxassay.properties.faults.tree import Tree, snapshot
 
 LIMIT = 600.0
@@ -26,6 +23,19 @@ BARS = {"class": 0.90, "stage": 0.95, "small": 0.80, "seconds": 10.0}
 """What is promised: the right class first, the right stage, the small cases, the median time."""
 
 _JUDGES = "harness"
+# Not Triton: the process waits with a twin that calls Triton's interpreter, and Triton decides on import what it is.
+_LOADED = ("torch", "numpy", "hypothesis", "pytest", "tinygrad.renderer.amd")
+
+EVIDENCE = (
+    "a product is wrong",
+    "a call raises, or reaches outside of its buffers",
+    "a call is taken that must be refused",
+    "a stage by itself is wrong",
+    "a judge answers wrongly",
+    "no failure was found",
+)
+"""What was wrong, that triage was to explain. Only a product has a case to make small; a refusal that is missing gives
+no output at all, and a judge's wrong answer leaves the kernel's right."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +47,7 @@ class Triaged:
         found: whether a failing call or exam was found at all.
         said_class, said_stage: what the diagnosis ranks first, or None.
         product: whether a product failed, so that there is a case to make small.
+        failing: the property or judge that did; error: how, where no product is wrong.
         tiles, elements: of the smallest case, as `mxassay.triage.shrink.size_of` counts.
         seconds, processor: from the failure to the diagnosis, of the clock and of the processor.
         sentence: the diagnosis in words, or why there is none.
@@ -54,6 +65,22 @@ class Triaged:
     seconds: float = 0.0
     processor: float = 0.0
     sentence: str = ""
+    failing: str = ""
+    error: str = ""
+
+    @property
+    def evidence(self) -> str:
+        """One of EVIDENCE."""
+        product, raises, refused, stage, judge, none = EVIDENCE
+        if not self.found:
+            return none
+        if self.class_ == _JUDGES or self.failing.startswith("judge:"):
+            return judge
+        if self.product:
+            return product
+        if self.failing == "gemm-agreement":
+            return raises
+        return refused if self.failing.startswith("illegal-") else stage
 
     @property
     def small(self) -> bool:
@@ -72,7 +99,7 @@ def score(found: Sequence[Triaged]) -> dict[str, Any]:
     Faults of class harness sit in what judges: no kernel is wrong, and the evidence is that a judge gives a wrong
     answer to a question whose answer was worked out by hand. A fault for which no failure was found counts as wrong in
     class and stage. `small` counts only faults that make a product wrong; others, such as a refusal that is missing
-    or a judge that gives the wrong answer, have no case to make small.
+    or a judge that gives the wrong answer, have no case to make small. `evidence`: the same by what was wrong.
     """
 
     def of(some: Sequence[Triaged]) -> dict[str, Any]:
@@ -89,7 +116,12 @@ def score(found: Sequence[Triaged]) -> dict[str, Any]:
             "processor": round(statistics.median(one.processor for one in times), 2) if times else None,
         }
 
-    return {"all": of(found), "kernels": of([one for one in found if one.class_ != _JUDGES])}
+    evidence = {what: of([one for one in found if one.evidence == what]) for what in EVIDENCE}
+    return {
+        "all": of(found),
+        "kernels": of([one for one in found if one.class_ != _JUDGES]),
+        "evidence": {what: some for what, some in evidence.items() if some["faults"]},
+    }
 
 
 def _share(part: int, whole: int) -> float | None:
@@ -150,11 +182,17 @@ def run(
             return result
 
         with ThreadPoolExecutor(jobs) as pool:
-            for future in as_completed([pool.submit(one, fault) for fault in in_fair_order(faults)]):
-                result = future.result()
-                if result is not None:
-                    found[result.id] = result
-                    told(result)
+            try:
+                for future in as_completed([pool.submit(one, fault) for fault in in_fair_order(faults)]):
+                    result = future.result()
+                    if result is not None:
+                        found[result.id] = result
+                        told(result)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+            finally:
+                processes.stop()
     return [found[fault.id] for fault in faults if fault.id in found]
 
 
@@ -166,24 +204,17 @@ def _triaged(fault: Fault, tree: Tree, compiled: Path) -> Triaged:
         "TRITON_CACHE_DIR": str(compiled),
         "OMP_NUM_THREADS": "1",
     }
-    words = [sys.executable, "-m", "mxassay", "triage", "--device", fault.device, "--no-history", "--json"]
+    words = ["-m", "mxassay", "triage", "--device", fault.device, "--no-history", "--json"]
     words += ["--save", str(tree.root / "case.json")]
     known = (fault.id, fault.class_, fault.stage)
-    process = subprocess.Popen(
-        words, cwd=tree.root, env=environment, text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
-    try:
-        stdout, stderr = process.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    code, stdout, stderr = processes.run(words, tree.root, environment, LIMIT, _LOADED)
+    if code is None:
         return Triaged(*known, False, sentence=f"no answer within {LIMIT:.0f} s")
     try:
         diagnosis = json.loads(stdout)["diagnosis"]
     except (ValueError, KeyError):
         last = stderr.strip().splitlines()
-        return Triaged(*known, False, sentence=last[-1] if last else f"exit code {process.returncode}")
+        return Triaged(*known, False, sentence=last[-1] if last else f"exit code {code}")
     if diagnosis is None:
         return Triaged(*known, False, sentence="no call that was tried fails")
     failure = diagnosis["failure"]
@@ -198,4 +229,6 @@ def _triaged(fault: Fault, tree: Tree, compiled: Path) -> Triaged:
         diagnosis["seconds_from_failure"],
         diagnosis["processor_seconds_from_failure"],
         diagnosis["sentence"],
+        failure["property"],
+        failure["error"],
     )

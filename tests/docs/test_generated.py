@@ -29,6 +29,32 @@ def test_a_changed_declaration_would_be_seen(generate: ModuleType, monkeypatch: 
     assert {"spec/packing.md", "spec/index.md", "explorer/index.html"} <= set(generate.differing())
 
 
+def test_named_causes_have_a_page_while_they_are_recorded(
+    generate: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from mxassay.properties.faults import causes
+    from mxassay.triage_campaign import Triaged, score
+
+    monkeypatch.setattr(causes, "RECORD", tmp_path / "causes.json")
+    without = generate.pages()
+    assert "named-causes.md" not in without
+    assert "named-causes" not in without["index.md"]
+    found = [Triaged("one", "precision", "store", True, "precision", "store", True, 1, 3, 4.0, 3.0)]
+    facts = {"date": "2026-12-01", "shipped": 1, "seconds": 90, "jobs": 2, "environment": {}, "score": score(found)}
+    causes.write(causes.RECORD, facts, [one.as_json() for one in found])
+    made = generate.pages()
+    assert made["named-causes.md"].startswith("# Named causes\n")
+    assert made["index.md"] == without["index.md"].replace("planted-faults\n", "planted-faults\nnamed-causes\n")
+    docs = tmp_path / "docs"
+    for path, text in made.items():
+        (docs / path).parent.mkdir(parents=True, exist_ok=True)
+        (docs / path).write_text(text)
+    monkeypatch.setattr(generate, "DOCS", docs)
+    assert generate.differing() == []
+    causes.RECORD.unlink()
+    assert set(generate.differing()) == {"index.md", "named-causes.md"}
+
+
 def _functions(docs: Path, name: str) -> dict[str, Any]:
     text = (docs / "spec" / f"{name.lower().replace('_', '-')}.md").read_text(encoding="utf-8")
     found: dict[str, Any] = {}

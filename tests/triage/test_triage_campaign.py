@@ -7,7 +7,7 @@ import pytest
 
 from mxassay import cli, triage_campaign
 from mxassay.properties.faults import Fault, planted
-from mxassay.triage_campaign import Triaged, holds, in_fair_order, run, score
+from mxassay.triage_campaign import EVIDENCE, Triaged, holds, in_fair_order, run, score
 
 RIGHT = Triaged("one", "precision", "store", True, "precision", "store", True, 1, 3, 4.0, 3.0, "it cuts")
 NO_PRODUCT = replace(RIGHT, id="two", product=False, tiles=1, elements=0, seconds=1.0, processor=0.5)
@@ -30,25 +30,36 @@ def test_shares_and_the_median():
     assert not holds(score([replace(RIGHT, seconds=11.0)]))
 
 
+def test_what_was_wrong():
+    """Told by what failed, whatever the diagnosis says."""
+    product, raises, refused, stage, judge, none = EVIDENCE
+    agreement = replace(RIGHT, failing="gemm-agreement")
+    assert agreement.evidence == product
+    assert replace(agreement, product=False, error="MemoryFault").evidence == raises
+    assert replace(NO_PRODUCT, failing="illegal-calls").evidence == refused
+    assert replace(NO_PRODUCT, failing="reduce-alone").evidence == stage
+    assert replace(NO_PRODUCT, failing="judge:formats").evidence == JUDGED.evidence == judge
+    assert LOST.evidence == none
+    found = score([agreement, LARGE, JUDGE, JUDGED, LOST])["evidence"]
+    assert {what: some["faults"] for what, some in found.items()} == {product: 2, judge: 2, none: 1}
+    assert (found[product]["stage"], found[judge]["class"], found[none]["class"]) == (0.5, 1.0, 0.0)
+
+
 @pytest.fixture
 def answered(monkeypatch):
     """Processes that answer at once; what they were asked."""
     asked = []
 
-    class Process:
-        returncode = 1
+    def answer(words, folder, environment, limit, loaded):
+        asked.append((words, environment))
+        diagnosis = {
+            "class": "tile-map", "stage": "tile-map", "size": {"tiles": 1, "elements": 2},
+            "failure": {"wrong": 4, "property": "gemm-agreement", "error": ""},
+            "seconds_from_failure": 2.0, "processor_seconds_from_failure": 1.0, "sentence": "tiles are lost",
+        }  # fmt: skip
+        return 1, json.dumps({"diagnosis": diagnosis}), ""
 
-        def __init__(self, words, **how):
-            asked.append((words, how))
-
-        def communicate(self, timeout):
-            diagnosis = {
-                "class": "tile-map", "stage": "tile-map", "failure": {"wrong": 4}, "size": {"tiles": 1, "elements": 2},
-                "seconds_from_failure": 2.0, "processor_seconds_from_failure": 1.0, "sentence": "tiles are lost",
-            }  # fmt: skip
-            return json.dumps({"diagnosis": diagnosis}), ""
-
-    monkeypatch.setattr(triage_campaign.subprocess, "Popen", Process)
+    monkeypatch.setattr(triage_campaign.processes, "run", answer)
     return asked
 
 
@@ -62,8 +73,8 @@ def test_a_process_hears_nothing_of_its_fault(answered, tmp_path):
     found = run(faults, jobs=1, caches=tmp_path, told=told.append)
     assert [one.id for one in found] == [fault.id for fault in faults]
     assert {one.said_class for one in told} == {"tile-map"}
-    for fault, (words, how) in zip(faults, answered, strict=True):
-        text = " ".join(words) + json.dumps({key: str(value) for key, value in how["env"].items()})
+    for fault, (words, environment) in zip(faults, answered, strict=True):
+        text = " ".join(words) + json.dumps(environment)
         for secret in (fault.class_, fault.find, fault.file, fault.why):
             assert secret not in text
     run(faults, jobs=1, caches=tmp_path, told=told.append)

@@ -108,6 +108,10 @@ def _print(console: Console, found: "list[Triaged]", scores: dict[str, Any]) -> 
             what = "median seconds from failure to diagnosis (of the processor)"
             both = f"{some['seconds']:.1f} ({some['processor']:.1f})"
             console.print(f"  {what:60}{both:>12}   bar {BARS['seconds']:.0f}", highlight=False)
+    console.print("\nby what was wrong: faults, right class, right stage", highlight=False)
+    for what, some in scores["evidence"].items():
+        shares = "".join(f"{100 * some[key]:8.1f} %" for key in ("class", "stage"))
+        console.print(f"  {what:52}{some['faults']:>4}{shares}", highlight=False)
 
 
 def _said(said: str | None, right: str) -> str:
