@@ -7,7 +7,7 @@ The faults stand in the TOML files of this folder. Importing this package loads 
 """
 
 from mxassay.properties.faults.campaign import Campaign, run
-from mxassay.properties.faults.fault import CLASSES, STAGES, Fault, faults_in, planted, unique
+from mxassay.properties.faults.fault import CLASSES, STAGES, Fault, divided, faults_in, planted, unique
 from mxassay.properties.faults.trial import Death, Setting, Trial
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Fault",
     "Setting",
     "Trial",
+    "divided",
     "faults_in",
     "planted",
     "run",

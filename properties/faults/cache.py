@@ -42,6 +42,8 @@ class Cache:
         self._fresh = fresh
         self._tree = tree
         self._code = {kind: tree.digest(without=without) for kind, without in _LEFT_OUT.items()}
+        gates = (tree.root / "properties" / "faults" / "usual.py").read_bytes()
+        self._code["gates"] += hashlib.sha256(gates).hexdigest()
         self._versions = [platform.python_version(), *(version(package) for package in _PACKAGES)]
         self._chapters = {file.name: "" for file in sorted((tree.root / "properties").glob("test_*.py"))}
 

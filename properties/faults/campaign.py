@@ -17,7 +17,7 @@ from mxassay.properties.faults.cache import Cache
 from mxassay.properties.faults.fault import Fault
 from mxassay.properties.faults.record import known_killers
 from mxassay.properties.faults.tree import Tree, snapshot
-from mxassay.properties.faults.trial import JUDGES, Setting, Trial, run_suite, run_usual, try_fault
+from mxassay.properties.faults.trial import JUDGES, Death, Setting, Trial, run_suite, run_usual, try_fault
 from mxassay.properties.faults.usual import GATES
 
 CONTROL_LIMIT = {"quick": 1200.0, "thorough": 7200.0}
@@ -25,6 +25,9 @@ CONTROL_LIMIT = {"quick": 1200.0, "thorough": 7200.0}
 
 _PATIENCE = 4.0  # a faulty copy may take this many times as long as the unchanged one before it counts as hanging
 _LEAST_LIMIT = 180.0
+# A GPU may be lent by the minute. There the unchanged copy runs the tests that killed, and at the end.
+_CONTROLLED_AFTERWARDS = ("cuda",)
+_ITS_LIMIT = {"quick": 300.0, "thorough": 1800.0}
 
 Told = Callable[[str, Trial | None], None]
 
@@ -83,9 +86,9 @@ def run(
 ) -> Campaign:
     """Put every fault on trial, `jobs` at a time.
 
-    First the unchanged copy must pass, on every device that the faults name: otherwise a failure would mean nothing. A
-    profile other than quick is for the faults that quick leaves alive. Crashes count as kills, and so do hangs: four
-    times as long as the unchanged copy takes.
+    First the unchanged copy must pass, on every device that the faults name: otherwise a failure would mean nothing. On
+    `cuda` it must pass the tests that killed a fault, at the end. A profile other than quick is for the faults that
+    quick leaves alive. Crashes count as kills, and so do hangs: four times as long as the unchanged copy takes.
 
     Args:
         caches: where results and compiled kernels are kept between runs. A result counts again while the fault, the
@@ -104,10 +107,10 @@ def run(
         for fault in faults:
             tree.check_fits(fault)
         cache = Cache(caches / "results", tree, fresh=fresh)
-        limits: dict[str, Limits] = {}
+        limits: dict[str, dict[str, float]] = {}
         for device in sorted({fault.device for fault in faults}):
             control = partial(_control, device, tree, setting, cache, folder, told)
-            limits[device] = Limits(control)
+            limits[device] = _ITS_LIMIT if device in _CONTROLLED_AFTERWARDS else Limits(control)
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(lambda known: known["quick"], limits.values()))
 
@@ -129,8 +132,29 @@ def run(
                 pool.shutdown(wait=False, cancel_futures=True)
                 processes.stop()
                 raise
+        for device in limits.keys() & set(_CONTROLLED_AFTERWARDS):
+            deaths = [trial.suite for trial in found.values() if trial.fault.device == device]
+            killed_by = sorted({death.test for death in deaths if "::" in death.test})
+            _control_of(killed_by, device, tree, setting, folder, told)
     processes.stop()
     return Campaign(profile, cache.code, tuple(found[fault.id] for fault in faults))
+
+
+def _control_of(killed_by: list[str], device: str, tree: Tree, setting: Setting, folder: Path, told: Told) -> None:
+    """The unchanged copy must pass the tests that killed a fault, and the gates."""
+    told(f"the unchanged copy on {device}, what killed", None)
+    control = tree.planted(None, folder / f"control-{device}")
+    suite = (
+        run_suite(control, device, setting, _ITS_LIMIT[setting.profile], only=killed_by) if killed_by else Death(None)
+    )
+    if suite.by is not None:
+        raise MxassayError(
+            f"{suite.by} must pass without a planted fault, not fail on {device} ({suite.how}): {suite.message}; mend "
+            "that first, since faults counted as killed by it"
+        )
+    usual = run_usual(control, device, setting, _ITS_LIMIT[setting.profile])
+    if not all(usual["passed"].values()):
+        raise MxassayError(f"the usual tests must pass without a planted fault, not fail: {usual['message']}")
 
 
 def _plant(tree: Tree, root: Path, fault: Fault | None) -> Tree:
@@ -158,19 +182,23 @@ def _control(device: str, tree: Tree, setting: Setting, cache: Cache, folder: Pa
     """Seconds of the unchanged copy. Leaves the kernels that no fault touches in Triton's cache."""
     setting = replace(setting, profile=profile)
     how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": device}
-    known = cache.recall("suite", None, **how)
-    if known is not None:
-        return float(known)
+    seconds, passed = cache.recall("suite", None, **how), cache.recall("gates", None, device=device)
+    if seconds is not None and passed:
+        return float(seconds)
     told(f"the unchanged copy on {device}, {setting.profile}", None)
     control = tree.planted(None, folder / f"control-{device}-{setting.profile}")
-    suite = run_suite(control, device, setting, CONTROL_LIMIT[setting.profile])
-    if suite.by is not None:
-        raise MxassayError(
-            f"the suite must pass without a planted fault, not fail {suite.by} on {device} ({suite.how}): "
-            f"{suite.message}; mend that first, since every fault would count as killed"
-        )
-    usual = run_usual(control, device, setting, CONTROL_LIMIT[setting.profile])
-    if not all(usual["passed"].values()):
-        raise MxassayError(f"the usual tests must pass without a planted fault, not fail: {usual['message']}")
-    cache.keep("suite", None, suite.seconds, **how)
-    return suite.seconds
+    if seconds is None:
+        suite = run_suite(control, device, setting, CONTROL_LIMIT[setting.profile])
+        if suite.by is not None:
+            raise MxassayError(
+                f"the suite must pass without a planted fault, not fail {suite.by} on {device} ({suite.how}): "
+                f"{suite.message}; mend that first, since every fault would count as killed"
+            )
+        seconds = suite.seconds
+        cache.keep("suite", None, seconds, **how)
+    if not passed:
+        usual = run_usual(control, device, setting, CONTROL_LIMIT[setting.profile])
+        if not all(usual["passed"].values()):
+            raise MxassayError(f"the usual tests must pass without a planted fault, not fail: {usual['message']}")
+        cache.keep("gates", None, True, device=device)
+    return float(seconds)

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -63,7 +63,8 @@ STAGES = (
 )
 """Where a fault sits, in the order of the data's way through the kernel; the last four judge and are not judged."""
 
-DEVICES = ("emulated", "interpreter")
+DEVICES = {"emulated": "", "interpreter": "", "cuda": "an NVIDIA Hopper GPU"}
+"""Where a fault's code runs, with what a machine needs for it besides a CPU."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,8 @@ class Fault:
         find: text that stands exactly once in `file`.
         replace: what stands there instead.
         why: what goes wrong, or why it is easily missed.
-        device: where the code runs: `emulated`, or `interpreter` for code that gfx950 never sees.
+        device: where the code runs: `emulated`, `interpreter` for code that gfx950 never sees, or `cuda` for kernels
+            that only an NVIDIA Hopper GPU runs.
         equivalent: a proof that no observable behaviour changes, else "".
     """
 
@@ -139,6 +141,18 @@ def planted() -> tuple[Fault, ...]:
     return unique(fault for file in files for fault in faults_in(file))
 
 
+def divided(faults: Sequence[Fault], device: str) -> tuple[list[Fault], dict[str, str]]:
+    """The faults that a campaign on `device` tries, and why it doesn't try others, by their ids.
+
+    On `emulated` those that need no GPU; on `cuda` those of the kernels for NVIDIA Hopper alone.
+    """
+    chosen = [fault for fault in faults if (fault.device == "cuda") == (device == "cuda")]
+    if device == "cuda":
+        return chosen, {}
+    rest = {fault.id: fault.device for fault in faults if fault not in chosen}
+    return chosen, {name: f"needs {DEVICES[its]}: mxassay faults --device {its}" for name, its in rest.items()}
+
+
 def unique(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     """`faults` as a tuple.
 
@@ -164,6 +178,5 @@ def _fault(path: Path, table: dict[str, object]) -> Fault:
     for key, value in table.items():
         if not isinstance(value, str):
             raise ContractError(f"{key} of fault {name} of {path} must be a string, not {type(value).__name__}")
-    given = {_KEYS[key].name: str(value) for key, value in table.items()}
     given = {_KEYS[key].name: str(value) for key, value in table.items()}
     return Fault(**given | {"equivalent": given.get("equivalent", "").strip()})

@@ -1,6 +1,7 @@
 """The kept record of the last campaigns: what killed each fault, and the scores that documents cite.
 
     mxassay faults --record properties/faults/score.json
+    mxassay faults --device cuda --record properties/faults/hopper.json
 
 The test that killed a fault last time is also where its next trial begins, which changes what is waited for, not what
 is seen.
@@ -12,6 +13,9 @@ from typing import Any
 
 RECORD = Path(__file__).with_name("score.json")
 """Ships with the suite; `profiles` holds a campaign each, `faults` what came of each fault in them, by id."""
+
+HOPPER_RECORD = Path(__file__).with_name("hopper.json")
+"""The same of the faults that only an NVIDIA Hopper GPU runs, where that was done."""
 
 _KEPT = ("verdict", "killed_by", "test", "profile", "how", "by", "examples", "seconds")
 _GATES = ("usual_test", "ratio_gate", "cosine_gate")
@@ -28,7 +32,8 @@ def read(path: Path = RECORD) -> dict[str, Any]:
 def known_killers(path: Path = RECORD) -> dict[str, str]:
     """The tests of the suite that killed each fault in the last campaigns, with commas, by the fault's id."""
     killers = {}
-    for name, entry in read(path)["faults"].items():
+    entries = read(path)["faults"] | (read(HOPPER_RECORD)["faults"] if path == RECORD else {})
+    for name, entry in entries.items():
         tests = [entry.get(profile, {}).get("test", "").split("[")[0] for profile in ("quick", "thorough")]
         killers[name] = ",".join(filter(None, dict.fromkeys(tests)))
     return killers

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,12 @@ _FIRST = {
     "certificate": "test_gemm",
     "checker": "test_gemm,test_determinism",
 }
+_FIRST_IN = {
+    "optimized/arrivals.py": "test_joined_sums",
+    "optimized/direct_join.py": "test_joined_sums",
+    "optimized/direct_gemm.py": "test_gemm.py::test_layouts_by_hand,test_joined_sums",
+}
+_FIRST_ON = {"cuda": "test_hopper"}
 
 
 @dataclass(frozen=True)
@@ -205,7 +211,8 @@ def _suite(
     how: dict[str, object] = {"profile": setting.profile, "seed": setting.seed, "device": fault.device}
     known = cache.recall("suite", fault, **how)
     if known is None:
-        order = ",".join(filter(None, (first, _FIRST[fault.stage])))
+        likely = (first, _FIRST_ON.get(fault.device, ""), _FIRST_IN.get(fault.file, ""), _FIRST[fault.stage])
+        order = ",".join(filter(None, likely))
         known = asdict(run_suite(tree(), fault.device, setting, limit, order))
         cache.keep("suite", fault, known, **how)
     return dict(known)
@@ -233,12 +240,16 @@ def _tests(
     return dict(known)
 
 
-def run_suite(tree: Tree, device: str, setting: Setting, limit: float, first: str = "") -> Death:
+def run_suite(
+    tree: Tree, device: str, setting: Setting, limit: float, first: str = "", only: Sequence[str] = ()
+) -> Death:
     """The suite on the copy's own kernel, up to the first failure.
 
-    `first`: tests and chapters to begin with, with commas.
+    `first`: tests and chapters to begin with, with commas. `only`: no other tests than these, as `Death.test` names
+    them.
     """
-    words = ["--pyargs", "mxassay.properties", "--mx-device", device, "--mx-profile", setting.profile]
+    asked = [f"mxassay.properties.{test.replace('.py::', '::', 1)}" for test in only] or ["mxassay.properties"]
+    words = ["--pyargs", *asked, "--mx-device", device, "--mx-profile", setting.profile]
     return _pytest(tree, [*words, f"--hypothesis-seed={setting.seed}"], setting, limit, {FIRST: first})
 
 

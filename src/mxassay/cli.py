@@ -178,6 +178,10 @@ def parser() -> argparse.ArgumentParser:
     faults.add_argument(
         "--profile", choices=("quick", "thorough"), default="quick", help="of the suite (default: quick)"
     )
+    faults.add_argument(
+        "--device", choices=("emulated", "cuda"), default="emulated",
+        help="cuda: the faults in kernels for NVIDIA Hopper, on such a GPU (default: all others, without a GPU)",
+    )  # fmt: skip
     faults.add_argument("--only", nargs="+", metavar="ID", help="these faults, or all of a class")
     faults.add_argument("--from", dest="file", metavar="FILE", help="faults of a TOML file instead of our own")
     faults.add_argument("--jobs", type=_positive, default=2, help="faults on trial at a time (default: 2)")

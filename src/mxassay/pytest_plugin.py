@@ -170,6 +170,8 @@ def _features(config: pytest.Config) -> frozenset[str]:
         found |= {"emulated", "fpsan"} if _has_fpsan() else {"emulated"}
     if name in ("emulated", "mi355x"):
         found.add("scaled-mfma")
+    if name == "cuda" and _is_hopper():
+        found.add("hopper")
     if abi != "gpumode" or name != "emulated":
         found.add("same-process")
     if abi != "aiter-a4w4":
@@ -189,6 +191,12 @@ def _has_fpsan() -> bool:
     from triton import knobs
 
     return hasattr(knobs.compilation, "instrumentation_mode")
+
+
+def _is_hopper() -> bool:
+    import torch
+
+    return torch.cuda.is_available() and torch.cuda.get_device_capability() == (9, 0)
 
 
 def _replay(item: pytest.Item) -> str:

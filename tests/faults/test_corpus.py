@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mxassay.errors import ContractError
-from mxassay.properties.faults import CLASSES, STAGES, Fault, faults_in, planted
+from mxassay.properties.faults import CLASSES, STAGES, Fault, divided, faults_in, planted
 from mxassay.properties.faults.fault import DEVICES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,7 +84,7 @@ def test_a_file_is_read_as_it_stands(tmp_path):
     [
         (table(**{"class": "colour"}), "class of fault a-fault must be one of scale-rule, .*, harness, not 'colour'"),
         (table(stage="nowhere"), "stage of fault a-fault must be one of .*, not 'nowhere'"),
-        (table(device="moon"), "device of fault a-fault must be one of emulated, interpreter, not 'moon'"),
+        (table(device="moon"), "device of fault a-fault must be one of emulated, interpreter, cuda, not 'moon'"),
         (table(replace="a"), "find of fault a-fault must be text that differs from replace, not 'a'"),
         (table(find=""), "find of fault a-fault must be text that differs from replace, not ''"),
         (table(file="/etc/passwd"), "file of fault a-fault must lie in the checkout, not at /etc/passwd"),
@@ -115,3 +115,17 @@ def test_find_must_stand_once(text, count):
     with pytest.raises(ContractError, match=f"must stand once in layouts/memory.py, not {count} times; give more"):
         fault.applied_to(text)
     assert fault.applied_to("xay") == "xby"
+
+
+def test_faults_that_need_a_gpu_are_left_out_elsewhere_by_name():
+    needy = {fault.id for fault in FAULTS if fault.device == "cuda"}
+    tried, rest = divided(FAULTS, "emulated")
+    assert {fault.id for fault in tried} | needy == {fault.id for fault in FAULTS}
+    assert rest == dict.fromkeys(needy, "needs an NVIDIA Hopper GPU: mxassay faults --device cuda")
+    tried, rest = divided(FAULTS, "cuda")
+    assert ({fault.id for fault in tried}, rest) == (needy, {})
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.id)
+def test_what_needs_a_hopper_gpu_lies_in_kernels_for_it(fault):
+    assert (fault.device == "cuda") == fault.file.startswith("optimized/hopper/")

@@ -103,3 +103,23 @@ def test_the_record_holds_a_campaign_of_each_profile(tmp_path):
 def test_the_record_wants_every_fault(tmp_path, capsys):
     assert cli.main(["faults", "--record", str(tmp_path / "x.json"), "--only", "padding"]) == 2
     assert "--record must come with all shipped faults, not with --only or --from" in capsys.readouterr().err
+
+
+def test_a_campaign_over_all_leaves_nothing_of_the_one_before(tmp_path):
+    path = tmp_path / "score.json"
+    write(path, "quick", {"code": "1", "note": "merged by hand"}, [trial_of("x", "survived", None)])
+    write(path, "quick", {"code": "2"}, [trial_of("x", "killed", "p"), trial_of("y", "killed", "p")])
+    assert read(path)["profiles"] == {"quick": {"code": "2"}}
+    assert [entry["quick"]["verdict"] for entry in read(path)["faults"].values()] == ["killed", "killed"]
+
+
+def test_gates_are_measured_anew_when_what_they_run_changes(trees, tmp_path):
+    tree, changed = trees
+    Cache(tmp_path / "kept", tree, fresh=False).keep("gates", FAULT, {"passed": {}, "message": ""}, device="emulated")
+
+    def recalled(tree):
+        return Cache(tmp_path / "kept", tree, fresh=False).recall("gates", FAULT, device="emulated")
+
+    assert recalled(tree) is not None
+    assert recalled(changed("properties/catalogue.toml", "# one more property\n")) is not None
+    assert recalled(changed("properties/faults/usual.py", "# another run\n")) is None

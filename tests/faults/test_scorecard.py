@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from mxassay.properties.faults import CLASSES, planted
-from mxassay.properties.faults.record import RECORD, read
-from mxassay.properties.faults.scorecard import page, sentence
+from mxassay.properties.faults import CLASSES, divided, planted, scorecard
+from mxassay.properties.faults.record import HOPPER_RECORD, RECORD, read
+from mxassay.properties.faults.scorecard import in_readme, page, sentence
 from mxassay.properties.faults.trial import JUDGES
 from mxassay.properties.faults.usual import GATES
 
 ROOT = Path(__file__).resolve().parents[2]
-FAULTS = {fault.id: fault for fault in planted()}
+FAULTS = {fault.id: fault for fault in divided(planted(), "emulated")[0]}
+ON_HOPPER = {fault.id: fault for fault in divided(planted(), "cuda")[0]}
 REFRESH = "measure anew: mxassay faults --profile quick --record properties/faults/score.json, then docs/generate.py"
 
 
@@ -77,7 +78,11 @@ def test_the_readme_says_what_the_record_says(record):
     assert sentence(record) in words, f"README.md must say: {sentence(record)}"
 
 
-def a_record(**changed):
+def test_a_record_of_a_hopper_gpu_is_of_the_faults_that_need_one():
+    assert {*read(HOPPER_RECORD)["faults"]} in (set(), set(ON_HOPPER))
+
+
+def a_record(shipped=FAULTS, gates_ran=("one", "other"), **changed):
     """Every shipped fault killed by its first test at quick, and let pass by the gates, unless `changed`."""
     faults = {
         name: {
@@ -89,12 +94,13 @@ def a_record(**changed):
                 "killed_by": None if fault.equivalent else "gemm-certified", "profile": "quick", "examples": 3,
             },
         }
-        for name, fault in FAULTS.items()
+        for name, fault in shipped.items()
     }  # fmt: skip
     for name, entry in changed.items():
         faults[name]["quick"] |= entry
     versions = dict.fromkeys(("python", "torch", "triton", "hypothesis"), "1.0")
-    return {"profiles": {"quick": {"date": "2026-12-01", "environment": versions}}, "faults": faults}
+    facts = {"date": "2026-12-01", "environment": versions, "gates_ran": list(gates_ran)}
+    return {"profiles": {"quick": facts}, "faults": faults}
 
 
 JUDGED = [name for name, fault in FAULTS.items() if fault.stage not in JUDGES and not fault.equivalent]
@@ -133,7 +139,7 @@ def test_every_proof_is_printed_and_no_proved_change_is_counted():
     section = text.split("## Changes that change nothing")[1].split("## By fault")[0]
     assert section.count("- `") == len(proved)
     assert all(" ".join(fault.equivalent.split()) in section for fault in proved)
-    rows = text.split("## By fault")[1]
+    rows = text.split("## By fault")[1].split("## On ")[0]
     assert rows.count("| `") - rows.count("| `gemm") == len(FAULTS) - len(proved)
 
 
@@ -141,3 +147,36 @@ def test_classes_add_up():
     rows = [row for row in page(a_record()).splitlines() if row.split(" | ")[0].strip("| ") in CLASSES]
     assert len(rows) == len(CLASSES)
     assert sum(int(row.split(" | ")[2]) for row in rows) == len([f for f in FAULTS.values() if not f.equivalent])
+
+
+def test_what_the_gates_ran_is_said():
+    assert "on the contest's shapes and both kernels that run them, kills 0 (0.0 %)" in sentence(a_record())
+    assert "run the contest's test shapes twice" in page(a_record())
+    before = a_record(gates_ran=())
+    assert "on the contest's shapes, kills 0 (0.0 %)" in sentence(before)
+    assert "ran the contest's shapes with the plans chosen for them alone" in page(before)
+
+
+def test_faults_that_need_a_gpu_stand_apart():
+    name, *_ = ON_HOPPER
+    without = page(a_record(), {"profiles": {}, "faults": {}})
+    assert (
+        f"- `{name}`, {ON_HOPPER[name].class_}: {ON_HOPPER[name].why}."
+        in without.split("## On an NVIDIA Hopper GPU")[1]
+    )
+    with_it = page(a_record(), a_record(ON_HOPPER))
+    assert f"Of {len(ON_HOPPER)} the suite kills {len(ON_HOPPER)} (100.0 %) at `quick`,\nthe usual test" in with_it
+    assert f"| `{name}` | {ON_HOPPER[name].class_} | `gemm-certified` | 3 |" in with_it
+    assert "Not tried" not in with_it
+    assert without.split("## On ")[0] == with_it.split("## On ")[0]
+
+
+def test_the_readme_gets_the_sentence_and_keeps_all_else(monkeypatch):
+    text = (ROOT / "README.md").read_text()
+    assert in_readme(text) == text, "run: python docs/generate.py"
+    monkeypatch.setattr(scorecard, "read", a_record)
+    changed = in_readme(text)
+    assert sentence(a_record()) in " ".join(changed.split())
+    assert max(map(len, changed.split("**A measured suite.**")[1].split("\n\n")[0].splitlines())) <= 120
+    monkeypatch.undo()
+    assert in_readme(changed) == text

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from mxassay import cli
 from mxassay.errors import ContractError, MxassayError
@@ -224,3 +225,63 @@ def test_the_list_names_every_fault(capsys):
     assert {"id", "class", "file", "stage", "device", "why", "equivalent"} == set(listed[0])
     assert cli.main(["faults", "--list", "--only", "tile-map"]) == 0
     assert "remap-forgets-the-remainder" in capsys.readouterr().out
+
+
+ON_HOPPER = [
+    replace(WEIGHTS, id="on-hopper", device="cuda"),
+    replace(SCALES, id="also-on-hopper", device="cuda"),
+]
+
+
+def test_on_a_lent_gpu_the_unchanged_copy_runs_what_killed_at_the_end(small, tmp_path, monkeypatch):
+    ran = []
+    suite = trial.run_suite
+
+    def on_the_cpu(tree, device, setting, limit, first="", only=()):
+        ran.append((tree.root.name, device, first.split(",")[0], list(only)))
+        return suite(tree, "emulated", setting, limit, first, only)
+
+    monkeypatch.setattr(campaign, "run_suite", on_the_cpu)
+    monkeypatch.setattr(trial, "run_suite", on_the_cpu)
+    done = campaign.run(ON_HOPPER, jobs=1, caches=tmp_path)
+    assert [one.verdict for one in done.trials] == ["killed", "killed"]
+    *_, control = ran
+    assert ran[:2] == [("changed", "cuda", "test_hopper", [])] * 2
+    assert control == ("control-cuda", "cuda", "", ["test_tiny.py::test_first_rows", "test_tiny.py::test_scales"])
+    assert small == ["cuda"] * 3
+    # A test that kills without a fault too.
+    monkeypatch.setattr(campaign, "run_suite", lambda *words, **more: Death("layout-formula", "failure", message="no"))
+    words = r"^layout-formula must pass without a planted fault, not fail on cuda \(failure\): no; mend that first"
+    with pytest.raises(MxassayError, match=words):
+        campaign.run(ON_HOPPER, jobs=1, caches=tmp_path)
+
+
+def test_faults_that_need_a_gpu_are_listed_and_not_counted(small, tmp_path, capsys):
+    theirs = tmp_path / "theirs.toml"
+    theirs.write_text(as_toml(SCALES) + as_toml(ON_HOPPER[0]))
+    words = ["faults", "--from", str(theirs), "--cache", str(tmp_path / "cache"), "--jobs", "1"]
+    assert cli.main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [fault["id"] for fault in document["faults"]] == ["low-bits"]
+    assert document["score"]["faults"] == 1
+    assert document["not_tried"] == {"on-hopper": "needs an NVIDIA Hopper GPU: mxassay faults --device cuda"}
+    assert cli.main(words) == 0
+    assert "not tried, and not counted: 1 faults, needs an NVIDIA Hopper GPU" in capsys.readouterr().out
+    assert cli.main([*words, "--only", "on-hopper"]) == 3
+    assert "faults must be such as can be tried with --device emulated, not none: on-hopper" in capsys.readouterr().err
+    assert cli.main([*words, "--only", "low-bits", "--device", "cuda"]) == 3
+    assert "not none: none of these faults needs a GPU" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+def test_faults_of_a_gpu_are_refused_without_one(tmp_path, capsys):
+    assert cli.main(["faults", "--device", "cuda", "--cache", str(tmp_path)]) == 3
+    assert "device cuda must be present, not missing: torch sees no CUDA GPU" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("capability", "words"), [((8, 9), "must be an NVIDIA Hopper GPU"), ((9, 0), "--record must")])
+def test_only_a_hopper_gpu_will_do_and_its_record_is_its_own(capability, words, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    assert cli.main(["faults", "--device", "cuda", "--record", "elsewhere/score.json"]) in (2, 3)
+    assert words in capsys.readouterr().err

@@ -54,7 +54,38 @@ def nothing_written(data):
 )
 def test_what_each_gate_lets_pass(kernel, passes, monkeypatch):
     monkeypatch.setattr(mxassay.optimized, "custom_kernel", kernel)
-    assert tuple(usual._gates(32, 80, 512).values()) == passes
+    ((words, found),) = usual._runs(32, 80, 512)  # no kernel of its own takes this shape
+    assert words == usual.RUNS[0]
+    assert tuple(found.values()) == passes
+
+
+@pytest.mark.parametrize("wrong", [None, "own", "usual"])
+def test_a_plan_that_takes_a_kernel_of_its_own_runs_on_the_usual_one_too(wrong, monkeypatch):
+    shape = (4, 2880, 512)
+    assert mxassay.optimized.plan_for(*shape).direct
+    plans = []
+
+    def multiply(a, shuffled, scales, *, plan):
+        plans.append(plan)
+        n, k = shuffled.shape[0], 2 * shuffled.shape[1]
+        packed = WEIGHT_PRESHUFFLE.invert(shuffled)
+        out = matmul(*quantize(a), packed, SCALE_SHUFFLE.invert(scales, (n, k // 32)))
+        return -out if wrong == "usual" else out
+
+    monkeypatch.setattr(mxassay.optimized, "matmul", multiply)
+    monkeypatch.setattr(mxassay.optimized, "TEST_SHAPES", (shape,))
+    monkeypatch.setattr(
+        mxassay.optimized, "custom_kernel", lambda data: -exact(data) if wrong == "own" else exact(data)
+    )
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setattr(usual, "_INTERPRETED", shape[:2])
+    found = usual.measure("interpreter")
+    assert found["passed"] == dict.fromkeys(usual.GATES, wrong is None)
+    said = {None: "", "own": usual.RUNS[0], "usual": usual.RUNS[1]}[wrong]
+    assert found["message"] == (f"M,N,K = {shape} {said}" if wrong else "")
+    assert [(plan.direct, plan.joined, plan.splits) for plan in plans] == (
+        [] if wrong == "own" else [(False, False, 1)]
+    )
 
 
 def test_a_kernel_that_raises_passes_nothing(monkeypatch):

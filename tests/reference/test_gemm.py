@@ -117,6 +117,8 @@ def test_sums_of_31_bits_are_exact_in_the_superaccumulator():
     assert exact_sums(left, right).item() == 2.0**-224 + 2.0**-253  # an even last bit: nothing was dropped
     left, right = check_operands(*operand([0.5, 0.5, 0.5], [32, 3, 0]), *operand([0.5, 0.5, 0.5], [0, 0, 0]))
     assert exact_sums(left, right).item() == 2.0**-224 + 2.0**-253 + 2.0**-254
+    left, right = check_operands(*operand([0.5, 0.5], [63, 42]), *operand([0.5, 0.5], [0, 0]))
+    assert exact_sums(left, right).item() == 2.0**-193 + 2.0**-214  # all bits are kept: none to drop, none sticky
 
 
 @pytest.mark.parametrize("terms", [1, 7, 12, 64])

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from mxassay.devices import device
 from mxassay.environment import environment
-from mxassay.errors import ContractError
+from mxassay.errors import ContractError, UnsupportedError
 from mxassay.recording import Recorder, recording
 from mxassay.verdicts import Document, Verdict, exit_code
 
@@ -31,18 +32,39 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.record and (options.only or options.file):
         raise ContractError("--record must come with all shipped faults, not with --only or --from")
-    faults = _chosen(options)
+    chosen = _chosen(options)
     if options.list:
-        return _list(faults, options)
+        return _list(chosen, options)
+    faults, untried = _divided(chosen, options)
     with recording(options) as recorder:
         if options.triage:
             from mxassay.commands import faults_triage
 
             return faults_triage.run(options, faults, default_cache(options.cache), recorder)
-        return _run(options, faults, recorder)
+        return _run(options, faults, untried, recorder)
 
 
-def _run(options: argparse.Namespace, faults: "list[Fault]", recorder: Recorder) -> int:
+def _divided(chosen: "list[Fault]", options: argparse.Namespace) -> "tuple[list[Fault], dict[str, str]]":
+    """The faults that are tried here, and why others are not."""
+    from mxassay.properties.faults import divided
+    from mxassay.properties.faults.record import RECORD
+
+    faults, untried = divided(chosen, options.device)
+    if not faults:
+        why = "; ".join(f"{name} {words}" for name, words in untried.items()) or "none of these faults needs a GPU"
+        raise UnsupportedError(f"faults must be such as can be tried with --device {options.device}, not none: {why}")
+    if options.device == "cuda":
+        import torch
+
+        device("cuda")
+        if (capability := torch.cuda.get_device_capability()) != (9, 0):
+            raise UnsupportedError(f"device cuda must be an NVIDIA Hopper GPU, not one of capability {capability}")
+        if options.record and Path(options.record).name == RECORD.name:
+            raise ContractError(f"--record must name a file of its own with --device cuda, not {RECORD.name}")
+    return faults, untried
+
+
+def _run(options: argparse.Namespace, faults: "list[Fault]", untried: dict[str, str], recorder: Recorder) -> int:
     from mxassay.properties.faults import run as run_campaign
 
     started = time.perf_counter()
@@ -85,15 +107,20 @@ def _run(options: argparse.Namespace, faults: "list[Fault]", recorder: Recorder)
             "code": campaign.code,
             "faults": [trial.as_json() for trial in campaign.trials],
             "score": score,
+            "not_tried": untried,
         }
         print(Document("faults", verdict, seconds, environment(), extra).dumps())
     else:
         print_matrix(Console(width=None if sys.stdout.isatty() else 170), campaign, seconds, verdict)
+        for reason in dict.fromkeys(untried.values()):
+            names = [name for name, its in untried.items() if its == reason]
+            print(f"not tried, and not counted: {len(names)} faults, {reason} ({', '.join(names)})")
     return exit_code(verdict)
 
 
 def _keep(path: Path, campaign: "Campaign", seconds: float) -> None:
     from mxassay.properties.faults.record import write
+    from mxassay.properties.faults.usual import RUNS
 
     facts = {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
@@ -101,6 +128,7 @@ def _keep(path: Path, campaign: "Campaign", seconds: float) -> None:
         "seconds": round(seconds),
         "environment": environment(),
         "score": campaign.score(),
+        "gates_ran": RUNS,
     }
     write(path, campaign.profile, facts, [trial.as_json() for trial in campaign.trials])
 
