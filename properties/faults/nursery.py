@@ -1,8 +1,9 @@
 """A process with torch, Triton, Hypothesis and pytest loaded that forks a child for each run: saves seconds a trial.
 
-    python -P nursery.py < requests > answers
+    python -P nursery.py [MODULE ...] < requests > answers
 
-Run as a file, since mxassay must be imported in the children alone, each from its own copy. A request is one line of
+It loads the modules that are named, or those that the suite needs. Run as a file, since mxassay must be imported in
+the children alone, each from its own copy. A request is one line of
 JSON: `words` (as after `python`: "-m", a module, its arguments), `environment`, `folder`, and the files `stdout` and
 `stderr`. The answers are the child's pid, which leads a session of its own, and its exit code, negative for a signal.
 """
@@ -46,7 +47,7 @@ def child(request: dict[str, Any]) -> int:
 
 def main() -> None:
     """Answer requests until there are no more."""
-    for name in _LOADED:
+    for name in sys.argv[1:] or _LOADED:
         with contextlib.suppress(ModuleNotFoundError):  # a GPU's machine needs no decoder of gfx950 code
             __import__(name)
     for line in sys.stdin:
