@@ -190,7 +190,7 @@ def _wrong(call: Callable[[], torch.Tensor], usual: torch.Tensor) -> bool:
 
 
 def _wide(kernel: "KernelUnderTest") -> Seen | None:
-    from mxassay.optimized import matmul, quantize, reduce_partials
+    from mxassay.optimized import Plan, matmul, quantize, reduce_partials
 
     operands = ramped((17, 16, 576), 0)
     near, stored = operands.a, _stored(operands)
@@ -207,6 +207,14 @@ def _wide(kernel: "KernelUnderTest") -> Seen | None:
             return Seen("wide-offset", "activations", f"rows of A {_PITCH} elements apart are misread")
         if _wrong(lambda: into_rows_apart(plan), usual):  # noqa: B023
             return Seen("wide-offset", "store", f"output rows {_PITCH} elements apart are not written")
+    # Layouts by hand count in 32 bits inside of a tile: only tiles may lie 2^31 elements apart.
+    tall, by_hand = ramped((82, 64, 256), 0), Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, direct=True)
+    tiles_apart = _apart((82, 64), (30_000_000, 1), torch.bfloat16)
+    if _wrong(
+        lambda: matmul(tall.a, *_stored(tall), plan=by_hand, out=tiles_apart).clone(),
+        matmul(tall.a, *_stored(tall), plan=by_hand),
+    ):
+        return Seen("wide-offset", "store", "output tiles 2^31 elements apart are not written by the layouts by hand")
     across = ramped((3, 16, 576), 0)
     columns = _apart((3, 576), (1, 9_000_000), torch.bfloat16).copy_(across.a)
     plan, others = _plans()[0], _stored(across)
