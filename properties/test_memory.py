@@ -42,6 +42,19 @@ def test_tails_reach_nothing_beside_the_arguments(mx_kernel: KernelUnderTest) ->
             assert_within(lambda: reduce_partials(parts), f"3 partials ({m}, {k}), columns of wider ones")  # noqa: B023
 
 
+@claim("within-buffers")
+def test_tails_of_joined_sums_reach_nothing_beside_the_arguments(mx_kernel: KernelUnderTest) -> None:
+    """In a second row of tiles. What lies behind the partials is NaN, as is what lies behind the output: read and
+    written there, it leaves no other trace."""
+    if not mx_kernel.own:
+        pytest.skip("only our own kernel sums splits in the launch that makes them")
+    from mxassay.optimized import Plan
+
+    operands = ramped((17, 144, 512), 0)
+    plan = Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, splits=2, direct=True, joined=True)
+    assert_within(lambda: mx_kernel.run(operands, Launch(plan)), f"{operands!r}, {plan.words}")
+
+
 @claim("within-buffers", examples=0.2)
 @given(operands=certified_operands(most=1 << 18), launch=launches(entries=True))
 def test_any_call_stays_within_its_arguments(mx_kernel: KernelUnderTest, operands: Operands, launch: Launch) -> None:

@@ -33,6 +33,7 @@ _TESTS = {
 
 # The tests most likely to see a fault of a stage. They go first, which changes what is waited for, not what is seen.
 _TAILS = "test_memory.py::test_tails_reach_nothing_beside_the_arguments"
+_JOINED_TAILS = "test_memory.py::test_tails_of_joined_sums_reach_nothing_beside_the_arguments"
 _FAR = "test_memory.py::test_rows_that_lie_far_apart,test_memory.py::test_stages_whose_rows_lie_far_apart"
 _BLOCKS = "test_blocks.py::test_any_block,test_blocks"
 _PRODUCT = "test_gemm.py::test_certified_outputs_are_exact"
@@ -67,7 +68,7 @@ _FIRST = {
 _FIRST_IN = {
     "optimized/arrivals.py": "test_joined_sums",
     "optimized/direct_join.py": "test_joined_sums",
-    "optimized/direct_gemm.py": "test_gemm.py::test_layouts_by_hand,test_joined_sums",
+    "optimized/direct_gemm.py": f"test_gemm.py::test_layouts_by_hand,test_joined_sums,{_JOINED_TAILS}",
 }
 _FIRST_ON = {"cuda": "test_hopper"}
 
