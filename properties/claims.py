@@ -33,8 +33,11 @@ running = Running()
 """Set by the pytest plugin around each test; a process runs one test at a time."""
 
 
-def claim(name: str, examples: float = 1.0) -> Callable[[Test], Test]:
+def claim(name: str, examples: float = 1.0, seconds: float = 0.0) -> Callable[[Test], Test]:
     """Outermost decorator of a test: it claims the property `name` of the catalogue.
+
+    `seconds`: of a test that takes long, roughly how many in the quick profile. Where several processes share the
+    tests, the longest go first.
 
     A Hypothesis test gets `examples` times what the profile gives an average property, and the session's seed, which in
     the quick profile is fixed: two runs draw the same examples, need the same compiled kernels and say the same.
@@ -43,7 +46,7 @@ def claim(name: str, examples: float = 1.0) -> Callable[[Test], Test]:
         raise ContractError(f"a claimed property must be one of {', '.join(CATALOGUE)}, not {name}")
 
     def decorate(test: Test) -> Test:
-        test = pytest.mark.mx_property(name)(test)
+        test = pytest.mark.mx_property(name, seconds=seconds)(test)
         handle = getattr(test, "hypothesis", None)
         if handle is None:
             return test

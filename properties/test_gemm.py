@@ -26,7 +26,7 @@ from mxassay.properties.strategies.blocks import SPECIAL, turning_blocks
 from mxassay.properties.strategies.matrices import ramped, rows_of_blocks
 
 
-@claim("gemm-certified", examples=1.5)
+@claim("gemm-certified", examples=1.5, seconds=5)
 @given(operands=certified_operands(), launch=launches(entries=True), placement=placements())
 def test_certified_outputs_are_exact(
     mx_kernel: KernelUnderTest, operands: Operands, launch: Launch, placement: Placement
@@ -142,7 +142,7 @@ def test_the_running_kernel_is_clean(mx_kernel: KernelUnderTest, operands: Opera
         raise violation(f"{len(checks.findings)} findings; first: {checks.findings[0].text()}", case=outcome.words)
 
 
-@claim("wait-states")
+@claim("wait-states", seconds=4)
 def test_the_machine_code_waits_long_enough(mx_kernel: KernelUnderTest) -> None:
     from mxassay.gfx950.hazards import hazards_of
     from mxassay.gfx950.liveness import unread_results

@@ -120,7 +120,7 @@ def test_rows_alone(mx_kernel: KernelUnderTest, operands: Operands, launch: Laun
     assert_relation(relation, alone.out[same].unsqueeze(1), batch.out[rows][same].unsqueeze(1), alone, batch)
 
 
-@claim("plans-agree", examples=0.3)
+@claim("plans-agree", examples=0.3, seconds=6)
 @given(operands=certified_operands(), count=splits())
 def test_any_plan_any_split(mx_kernel: KernelUnderTest, operands: Operands, count: int) -> None:
     first = mx_kernel.run(operands)
@@ -145,7 +145,7 @@ _RING_SHAPES = ((3, 16, 256),) if quick() else ((3, 16, 256), (5, 48, 320), (17,
 _RING_PLANS = (1, 8) if quick() else (0, 1, 3, 7, 8)
 
 
-@claim("plans-agree-in-a-ring", examples=0.1)
+@claim("plans-agree-in-a-ring", examples=0.1, seconds=4)
 @given(shape=st.sampled_from(_RING_SHAPES), spread=st.sampled_from((90, 200)), seed=st.integers(0, 9))
 @example(shape=_RING_SHAPES[0], spread=90, seed=0)
 def test_any_plan_in_a_ring(mx_kernel: KernelUnderTest, shape: tuple[int, int, int], spread: int, seed: int) -> None:

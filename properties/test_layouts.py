@@ -103,7 +103,7 @@ def computed_vectors() -> dict[str, Any]:
     return json.loads(json.dumps(vectors()))  # type: ignore[no-any-return]
 
 
-@claim("weight-map", examples=0.5)
+@claim("weight-map", examples=0.5, seconds=5)
 @given(launch=launches(entries=True), tiles=st.sampled_from((2, 3, 1, 5)), k=st.sampled_from((320, 64, 576, 192)))
 def test_the_weights_that_the_kernel_reads(mx_kernel: KernelUnderTest, launch: Launch, tiles: int, k: int) -> None:
     n, k = fitted(16 * tiles, k)

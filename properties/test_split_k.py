@@ -35,7 +35,7 @@ def test_every_k_lies_in_one_split(mx_kernel: KernelUnderTest) -> None:
                     raise violation("splits must cover K, and the last must not be empty", case=case)
 
 
-@claim("each-k-once", examples=0.6)
+@claim("each-k-once", examples=0.6, seconds=3)
 @given(k=st.sampled_from((256, 64, 320, 1024, 1088, 2112, 3648)), launch=launches(), count=splits())
 @example(k=1024, launch=None, count=2)  # the scale looked up with the k inside the split: 1280 instead of 10880
 def test_each_k_is_counted_once(mx_kernel: KernelUnderTest, k: int, launch: Launch | None, count: int) -> None:

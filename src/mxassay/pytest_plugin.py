@@ -1,10 +1,12 @@
 """pytest options, fixtures and verdicts. Loaded with every pytest run, so it imports neither torch nor triton."""
 
+import gc
 import importlib
 import json
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", "1")  # the workers are the parallelism
     for name, need in _MARKED.items():
         config.addinivalue_line("markers", f"{name}: {need}; skipped elsewhere, with the reason")
-    config.addinivalue_line("markers", f"{_PROPERTY}(id): the property of mxassay.properties.catalogue that it claims")
+    words = "the property of mxassay.properties.catalogue that it claims, and roughly what it takes"
+    config.addinivalue_line("markers", f"{_PROPERTY}(id, seconds=0): {words}")
     profile, database = config.getoption("--mx-profile"), config.getoption("--mx-database")
     try:
         if profile or database:
@@ -80,6 +83,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name, need in _MARKED.items():
             if item.get_closest_marker(name) and chosen != name:
                 item.add_marker(pytest.mark.skip(reason=f"{need}: run with --mx-device {name}"))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        items[:] = _dealt(items, workers)
+
+
+def _dealt(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """The tests in shares, one behind the other, as pytest-xdist deals them when they are stolen later: in each the
+    longest first, so that no worker is left with one at the end, then neighbours, which share compiled kernels."""
+
+    def seconds(item: pytest.Item) -> float:
+        marker = item.get_closest_marker(_PROPERTY)
+        return float(marker.kwargs.get("seconds", 0)) if marker else 0.0
+
+    long = sorted(filter(seconds, items), key=seconds, reverse=True)
+    rest = [item for item in items if not seconds(item)]
+    ends = [len(rest) * share // workers for share in range(workers + 1)]
+    return [item for share in range(workers) for item in (*long[share::workers], *rest[ends[share] : ends[share + 1]])]
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
@@ -255,7 +275,22 @@ def mx_kernel(request: pytest.FixtureRequest, mx_device: Device) -> "Iterator[Ke
             own="own" in _features(request.config),
         )
         put_under_test(found)
-        yield found
+        with _seldom_collected():
+            yield found
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Inside the block the garbage collector leaves alone what is loaded by now, torch and Triton above all, and looks
+    at the rest a tenth as often: decoding kernels makes many objects that stay, and it took a sixth of the time."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(10 * before[0], *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 def _apart(abi: str) -> tuple[Shape, ...]:
