@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,22 +46,49 @@ class PropertyRecord:
 
 
 def run_suite(profile: str, device: str, options: dict[str, str | None]) -> list[PropertyRecord]:
-    """Run the suite and return a record for each property, in the catalogue's order.
+    """Run the suite and return a record for each property, in the catalogue's order. Args and Raises as for
+    `suite_beside`.
+    """
+    with suite_beside(profile, device, options) as finish:
+        return finish()
+
+
+@contextmanager
+def suite_beside(
+    profile: str, device: str, options: dict[str, str | None]
+) -> Iterator[Callable[[], list[PropertyRecord]]]:
+    """The suite in a process that runs beside the block. Calling what this yields waits for its end, and returns a
+    record for each property, in the catalogue's order. If the block ends without that, the suite ends too.
 
     profile: quick, thorough or nightly; the others begin with quick, whose examples are fixed, so that they see what it
     sees. device: the name of a device. options: of the pytest plugin without their
     `--mx-`; None leaves one out. With pytest-xdist, tests are dealt to as many processes as there are cores.
 
-    Raises MxassayError where pytest itself fails; the message holds the end of its output.
+    The call raises MxassayError where pytest itself fails; the message holds the end of its output.
     """
-    profiles = dict.fromkeys(("quick", profile))
-    return by_property([test for each in profiles for test in _tests(each, device, options)])
+    first, *others = dict.fromkeys(("quick", profile))
+    with _Session(first, device, options) as session:
+
+        def finish() -> list[PropertyRecord]:
+            tests = session.tests()
+            for name in others:
+                with _Session(name, device, options) as other:
+                    tests += other.tests()
+            return by_property(tests)
+
+        yield finish
 
 
-def _tests(profile: str, device: str, options: dict[str, str | None]) -> list[dict[str, Any]]:
-    """What became of each test in one profile."""
-    with tempfile.TemporaryDirectory(prefix="mxassay-") as folder:
-        verdicts, settings = Path(folder, "verdicts.json"), Path(folder, "pytest.ini")
+class _Session:
+    """One run of pytest over the suite, from the start of the block on."""
+
+    def __init__(self, profile: str, device: str, options: dict[str, str | None]) -> None:
+        self._options = {**options, "profile": profile, "device": device}
+
+    def __enter__(self) -> "_Session":
+        self._stack = ExitStack()
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="mxassay-"))
+        self._verdicts, settings = Path(folder, "verdicts.json"), Path(folder, "pytest.ini")
         settings.write_text("[pytest]\naddopts = --import-mode=importlib\n")
         words = [
             sys.executable,
@@ -73,26 +102,36 @@ def _tests(profile: str, device: str, options: dict[str, str | None]) -> list[di
             "-p",
             "no:cacheprovider",
         ]
-        words += ["-p", "mxassay.pytest_plugin", "--pyargs", "mxassay.properties", "--mx-verdicts", str(verdicts)]
+        words += ["-p", "mxassay.pytest_plugin", "--pyargs", "mxassay.properties", "--mx-verdicts", str(self._verdicts)]
         words.append("--mx-no-history")  # who asked keeps them
-        for name, value in {**options, "profile": profile, "device": device}.items():
+        for name, value in self._options.items():
             words += [f"--mx-{name}", value] if value is not None else []
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         if importlib.util.find_spec("xdist") and cores > 1:
             words += ["-n", str(cores), "--dist", "worksteal"]
         home = str(Path(mxassay.__file__).parents[1])
         path = os.pathsep.join([home, *filter(None, [os.environ.get("PYTHONPATH")])])
-        done = subprocess.run(
-            words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
-        )
-        if done.returncode not in _RAN or not verdicts.exists():
-            raise MxassayError(f"the suite must run, but pytest ended with {done.returncode}:\n{_end(done)}")
-        found: list[dict[str, Any]] = json.loads(verdicts.read_text())
+        self._output = Path(folder, "output")
+        with self._output.open("wb") as output:  # a pipe that nobody reads yet would fill up
+            self._process = subprocess.Popen(
+                words, env={**os.environ, "PYTHONPATH": path}, stdout=output, stderr=subprocess.STDOUT
+            )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait()
+        self._stack.close()
+
+    def tests(self) -> list[dict[str, Any]]:
+        """What became of each test, when all have run."""
+        code = self._process.wait()
+        if code not in _RAN or not self._verdicts.exists():
+            end = "\n".join(self._output.read_text(errors="replace").splitlines()[-30:])
+            raise MxassayError(f"the suite must run, but pytest ended with {code}:\n{end}")
+        found: list[dict[str, Any]] = json.loads(self._verdicts.read_text())
         return found
-
-
-def _end(done: "subprocess.CompletedProcess[str]") -> str:
-    return "\n".join((done.stdout + done.stderr).splitlines()[-30:])
 
 
 def by_property(tests: list[dict[str, Any]]) -> list[PropertyRecord]:

@@ -5,6 +5,7 @@ import contextlib
 import shlex
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from mxassay.errors import ContractError
 from mxassay.kernels import Kernel, Shape
 from mxassay.loading import Request, open_kernels
 from mxassay.recording import Recorder, recording
-from mxassay.suite import PropertyRecord, run_suite, suite_verdict
+from mxassay.suite import PropertyRecord, run_suite, suite_beside, suite_verdict
 from mxassay.terminal import print_check, print_properties
 from mxassay.verdicts import CaseRecord, Document, exit_code, worst
 
@@ -70,7 +71,7 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
         )
         # What a kernel prints must not mix with the document.
         quiet = contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext()
-        with quiet, open_kernels(request) as kernels:
+        with quiet, open_kernels(request) as kernels, _beside(options, chosen) as finish:
             todo = [
                 (kernel, case)
                 for kernel in kernels
@@ -96,7 +97,7 @@ def _run(options: argparse.Namespace, recorder: Recorder) -> int:
                 recorder.case(_file_or_spec(options, kernel), record, options.profile or "", counts)
             found = _found_out(options, todo, records, chosen, told.takes) if page is not None else None
             saved = _saved(options, todo, records, chosen, told.takes) if options.save else []
-    properties = _suite(options, chosen.name) if options.profile else []
+            properties = _properties(options, chosen, finish)
     recorder.properties(options.kernel, properties, options.profile or "", chosen.name, dialect)
     seconds = time.perf_counter() - started
     verdicts = [record.verdict for record in records]
@@ -185,26 +186,41 @@ def _file_or_spec(options: argparse.Namespace, kernel: Kernel) -> str | None:
     return str(options.kernel) if options.kernel else None
 
 
-def _suite(options: argparse.Namespace, device_name: str) -> list[PropertyRecord]:
+_Finish = Callable[[], list[PropertyRecord]]
+
+
+@contextlib.contextmanager
+def _beside(options: argparse.Namespace, device: Device) -> Iterator[_Finish]:
+    """The suite of `--profile`, beside the block where the device leaves room for both. What is yielded waits for it
+    to end, or runs it."""
+    if options.profile is None:
+        yield list
+        return
     if options.kernel is None and options.abi == "aiter-a4w4":
         raise ContractError("--profile must go with one kernel, not with a whole checkout; name a code object")
+    words = {
+        "kernel": options.kernel,
+        "abi": options.abi,
+        "dialect": options.dialect,
+        "multiples": ",".join(map(str, options.multiples)) if options.multiples else None,
+        "aiter": options.aiter,
+        "tile": "x".join(map(str, options.tile)) if options.tile else None,
+        "database": options.database,
+        "save": options.save,
+    }
+    if device.tensors_on == "cpu":
+        with suite_beside(options.profile, device.name, words) as finish:
+            yield finish
+    else:  # on one card they would disturb each other
+        yield lambda: run_suite(options.profile, device.name, words)
+
+
+def _properties(options: argparse.Namespace, device: Device, finish: _Finish) -> list[PropertyRecord]:
     console = Console(stderr=True)
-    words = f"{options.profile} suite of properties on {device_name}"
-    with console.status(words) if console.is_terminal and not options.json else contextlib.nullcontext():
-        return run_suite(
-            options.profile,
-            device_name,
-            {
-                "kernel": options.kernel,
-                "abi": options.abi,
-                "dialect": options.dialect,
-                "multiples": ",".join(map(str, options.multiples)) if options.multiples else None,
-                "aiter": options.aiter,
-                "tile": "x".join(map(str, options.tile)) if options.tile else None,
-                "database": options.database,
-                "save": options.save,
-            },
-        )
+    words = f"{options.profile} suite of properties on {device.name}"
+    shows = console.is_terminal and not options.json and options.profile
+    with console.status(words) if shows else contextlib.nullcontext():
+        return finish()
 
 
 def _shapes(kernel: Kernel, words: list[str | Shape] | None, told: Declaration) -> list[Shape]:
