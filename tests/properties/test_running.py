@@ -1,5 +1,6 @@
 """The suite as users run it: verdicts, reasons for skipping, replay commands, options."""
 
+import gc
 import json
 import os
 import subprocess
@@ -11,7 +12,8 @@ import pytest
 from mxassay.errors import MxassayError
 from mxassay.profiles import PROFILES, load, loaded
 from mxassay.properties.catalogue import CATALOGUE
-from mxassay.suite import PropertyRecord, by_property, run_suite, suite_verdict
+from mxassay.pytest_plugin import _dealt, _seldom_collected
+from mxassay.suite import PropertyRecord, _Session, by_property, run_suite, suite_verdict
 from mxassay.verdicts import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +30,11 @@ def fn(a, b, scales):
     out = matmul(*quantize(a), weights, SCALE_SHUFFLE.invert(scales, (n, k // 32)))
     out[:, -1] = 0
     return out
+
+def both(a, b, scales):
+    if len(a) % 2:
+        raise ValueError("rows must be even")
+    return fn(a, b, scales)
 
 def refuses(a, b, scales):
     from mxassay.errors import UnsupportedError
@@ -78,6 +85,16 @@ def test_a_failure_stands_alone(wrong_kernel):
     assert replay in message
     assert "0.0 (0x0000), not " in message
     assert "tensor(" not in message
+
+
+def test_each_of_several_failures_of_a_property_is_told(tmp_path):
+    (tmp_path / "mine.py").write_text(WRONG)
+    target = "mxassay.properties.test_gemm::test_certified_outputs_are_exact"
+    (record,) = suite(tmp_path, "--pyargs", target, "--mx-kernel", "mine.py:both", "--mx-device", "emulated")[0].values()
+    assert record["verdict"] == "FAIL"
+    assert "ValueError: rows must be even" in record["message"]
+    assert "0.0 (0x0000), not " in record["message"]
+    assert record["message"].count("Failing test case: ") == 2
 
 
 def test_what_does_not_apply_is_skipped_with_the_reason(wrong_kernel):
@@ -189,6 +206,46 @@ def test_the_worst_test_decides_and_what_does_not_apply_does_not():
 def test_a_suite_that_cannot_run_says_why():
     with pytest.raises(MxassayError, match=r"^the suite must run, but pytest ended with 4:\n"):
         run_suite("quick", "emulated", {"nonsense": "1"})
+
+
+def test_a_suite_that_nobody_waits_for_ends_with_its_block():
+    with _Session("quick", "emulated", {}) as session:
+        assert session._process.poll() is None
+    assert session._process.poll() is not None
+    assert not session._output.exists()
+
+
+class Marked:
+    """A test as the plugin sees it."""
+
+    def __init__(self, name, seconds=None):
+        self.name, self.seconds = name, seconds
+
+    def get_closest_marker(self, name):
+        return None if self.seconds is None else pytest.mark.mx_property(name, seconds=self.seconds).mark
+
+
+def test_the_longest_tests_go_first_in_every_share():
+    items = [
+        Marked("a"),
+        Marked("b", 0.0),
+        Marked("c", 2.0),
+        Marked("d", 5.0),
+        Marked("e"),
+        Marked("f", 3.0),
+        Marked("g"),
+    ]
+    dealt = "".join(item.name for item in _dealt(items, 2))
+    assert dealt == "dcab" + "feg"
+    assert "".join(item.name for item in _dealt(items, 1)) == "dfcabeg"
+
+
+def test_the_collector_is_as_before_when_properties_are_over():
+    before = gc.get_threshold(), gc.get_freeze_count()
+    with _seldom_collected():
+        assert gc.get_freeze_count() > before[1]
+        assert gc.get_threshold()[0] == 10 * before[0][0]
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before[0], 0)
 
 
 def test_profiles():
