@@ -1,8 +1,10 @@
 """Decoding: operands, implicit registers and modifiers of each encoding, against LLVM's assembler."""
 
+import random
+
 import pytest
 
-from mxassay.gfx950.decode import UndecodableError, decode_one, decode_program
+from mxassay.gfx950.decode import UndecodableError, _forms, _recognized, decode_one, decode_program
 from mxassay.gfx950.instruction import EXEC, M0, VCC
 
 
@@ -157,3 +159,28 @@ def test_a_pc_outside_the_code_is_named(assemble):
 
     with pytest.raises(UndecodableError, match=r"the pc must lie in the code, 0x100 to 0x104, not at 0x104"):
         Program(assemble("s_endpgm"), 0x100).at(0x104)
+
+
+def recognized(decode, data):
+    try:
+        found = decode(data)
+    except (ValueError, AssertionError):
+        return None
+    return type(found), found._raw
+
+
+@pytest.mark.parametrize("form", range(27))
+def test_formats_are_told_as_tinygrad_tells_them(form):
+    from tinygrad.renderer.amd import decode_inst
+
+    known, generator = _forms(), random.Random(form)
+    assert len(known) == 27
+    for number in range(80):
+        word = generator.getrandbits(128) & ~known[form].mask | known[form].value
+        if number % 3 == 0 and known[form].allowed:
+            low, mask = known[form].op
+            word = word & ~(mask << low) | generator.choice(sorted(known[form].allowed)) << low
+        if number % 4 == 0:
+            word = word & ~0x1FF | generator.choice((249, 250, 255))
+        data = word.to_bytes(16, "little")[: generator.choice((4, 8, 8, 16))]
+        assert recognized(_recognized, data) == recognized(lambda one: decode_inst(one, "cdna"), data), data.hex()
