@@ -1,7 +1,6 @@
 """The main job: run a kernel on cases and hold every output bit against the reference."""
 
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mxassay.cases import Case, Problem, build
 from mxassay.devices import Device
-from mxassay.errors import ContractError, MxassayError, UnsupportedError
+from mxassay.errors import ContractError, MxassayError, UnsupportedError, called_from
 from mxassay.kernels import Kernel
 from mxassay.verdicts import CaseRecord, Verdict, WrongElement
 
@@ -54,7 +53,7 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a kernel that exits has not passed
-        message = f"the kernel raised {type(error).__name__}: {error}\n{_called_from(error)}"
+        message = f"the kernel raised {type(error).__name__}: {error}\n{called_from(error)}"
         return replace(record, verdict=Verdict.ERROR, message=message, **clock.seconds())
     clock.compiling += returned.compile_seconds
     record = _judge(record, problem, returned.out)
@@ -64,14 +63,6 @@ def check_case(kernel: Kernel, case: Case, device: Device) -> CaseRecord:
         message = f"inputs, and the bytes around every buffer, must be left alone, not {'; '.join(strays)}"
         record = replace(record, verdict=Verdict.FAIL, message=message)
     return replace(record, **clock.seconds())
-
-
-def _called_from(error: BaseException) -> str:
-    """The lines of the kernel's own files through which the error came; the last four of any where there are none."""
-    steps = list(traceback.walk_tb(error.__traceback__))
-    others = ("mxassay", "triton", "torch")
-    own = [step for step in steps if step[0].f_globals.get("__name__", "").partition(".")[0] not in others]
-    return "".join(traceback.StackSummary.extract(iter(own or steps[-4:])).format())
 
 
 def refused(kernel: Kernel, case: Case, device: Device, why: str) -> CaseRecord:

@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import shlex
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -152,11 +153,14 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """Write the last call of a property that failed as a case file, and say so beside the failure."""
+    """Keep what a property that failed says, write its last call as a case file, and say so beside the failure."""
     report: pytest.TestReport = yield
     folder = item.config.getoption("--mx-save")
     name = _claimed(item)
-    if folder and name and report.when == "call" and report.failed and call.excinfo is not None:
+    if name is None or not report.failed or call.excinfo is None:
+        return report
+    report.user_properties.append(("mx_message", _said(call.excinfo.value)))
+    if folder and report.when == "call":
         from mxassay.triaging import save_property
 
         place = save_property(name, call.excinfo.value, item.config.getoption, Path(folder))
@@ -369,5 +373,11 @@ def _message(report: pytest.TestReport) -> str:
         return ""
     if report.skipped and isinstance(report.longrepr, tuple):
         return str(report.longrepr[2]).removeprefix("Skipped: ")
-    crash = getattr(report.longrepr, "reprcrash", None)
-    return str(crash.message) if crash else str(report.longrepr)[-4000:]
+    return str(dict(report.user_properties).get("mx_message") or str(report.longrepr)[-4000:])
+
+
+def _said(error: BaseException) -> str:
+    """What an error says, with its notes; of a group, what each of its errors says."""
+    if isinstance(error, BaseExceptionGroup):
+        return "\n\n".join(map(_said, error.exceptions))
+    return "".join(traceback.format_exception_only(error)).rstrip()

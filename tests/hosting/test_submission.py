@@ -53,6 +53,9 @@ def custom_kernel(data: input_t) -> output_t:
     if what == 9:
         import warnings
         warnings.warn("slow path")
+    if what == 11:
+        from mxassay.layouts import WEIGHT_PRESHUFFLE
+        return WEIGHT_PRESHUFFLE.apply(torch.zeros(3, 3, dtype=torch.uint8))
     return (x * 2).T
 """
 
@@ -99,6 +102,14 @@ def test_an_exception_comes_back_with_type_message_and_traceback(submission):
     assert caught.value.type_name == "ValueError"
     assert 'raise ValueError("rows must be even")' in caught.value.remote_traceback
     assert _call(submission, 0).process == 1  # the process lives on
+
+
+def test_what_we_refuse_shows_lines_of_the_file_alone(submission):
+    with pytest.raises(SubmissionError, match=r"^LayoutError: WEIGHT_PRESHUFFLE") as caught:
+        _call(submission, 11)
+    trace = caught.value.remote_traceback
+    assert trace.count('  File "') == 1
+    assert "in custom_kernel" in trace
 
 
 def test_changed_inputs_are_told_and_come_back(submission):

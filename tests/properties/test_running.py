@@ -90,7 +90,8 @@ def test_a_failure_stands_alone(wrong_kernel):
 def test_each_of_several_failures_of_a_property_is_told(tmp_path):
     (tmp_path / "mine.py").write_text(WRONG)
     target = "mxassay.properties.test_gemm::test_certified_outputs_are_exact"
-    (record,) = suite(tmp_path, "--pyargs", target, "--mx-kernel", "mine.py:both", "--mx-device", "emulated")[0].values()
+    verdicts, _ = suite(tmp_path, "--pyargs", target, "--mx-kernel", "mine.py:both", "--mx-device", "emulated")
+    (record,) = verdicts.values()
     assert record["verdict"] == "FAIL"
     assert "ValueError: rows must be even" in record["message"]
     assert "0.0 (0x0000), not " in record["message"]

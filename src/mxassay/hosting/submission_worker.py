@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from mxassay.errors import UnsupportedError
+from mxassay.errors import MxassayError, UnsupportedError, called_from
 from mxassay.hosting import wire
 from mxassay.hosting.host import Host, emulated_host
 from mxassay.hosting.refusals import refused_since
@@ -108,11 +108,13 @@ def _described_output(out: Any) -> dict[str, Any]:
 
 
 def _described(error: BaseException) -> dict[str, Any]:
+    # What we raise on purpose says all in its text; where in our own files it was raised helps nobody.
+    meant = isinstance(error, MxassayError)
     return {
         "type": type(error).__name__,
         "unsupported": isinstance(error, UnsupportedError),
         "message": str(error),
-        "traceback": "".join(traceback.format_exception(error)),
+        "traceback": called_from(error) if meant else "".join(traceback.format_exception(error)),
     }
 
 
