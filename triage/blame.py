@@ -61,9 +61,16 @@ class _Tried:
             self.also_wrong.append(words)
 
     @property
+    def best(self) -> _Passing | None:
+        """The one that passes and parts latest, the first of several."""
+        return max(self.passing, key=lambda found: STAGES.index(found.stage), default=None)
+
+    @property
     def remark(self) -> str:
         """What else a reader must know, as the end of a sentence."""
         wrong = f"; wrong with {' and '.join(self.also_wrong)} too" if self.also_wrong else ""
+        tritons = [one for one in self.passing if one.change.startswith(_TRITON) and one is not self.best]
+        wrong += "".join(f"; right with {one.change}, which parts at {one.stage}" for one in tritons)
         return wrong + (f"; not tried: {', '.join(self.left_out)}" if self.left_out else "")
 
 
@@ -113,13 +120,13 @@ def _compiled(
     tried = _compilations(failure, run, changes, others)
     if not tried.failing:
         return Blame("unknown", "the interpreter is right, but no Triton kernel was launched here to compare with")
-    if not tried.passing:
+    best = tried.best
+    if best is None:
         return Blame(
             "compiler",
             f"right on Triton's interpreter, wrong as compiled, and in each of {tried.count} other compilations as "
             f"well: the compiler, or source that only this device runs{tried.remark}",
         )
-    best = max(tried.passing, key=lambda found: STAGES.index(found.stage))
     if best.change in _BRANCHES:
         found = _branch(best, xray)
         return replace(found, statement=found.statement + tried.remark)

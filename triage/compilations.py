@@ -51,8 +51,9 @@ def compiled_by(changes: Mapping[str, Any] | None = None) -> Iterator[list[Compi
 
 
 def normalised(stage: str, text: str) -> list[str]:
-    """The lines of a stage without what two equal programs may differ in: locations, comments, debug information, and
-    the numbers of values and labels, which are dealt anew in the order of their appearance.
+    """The lines of a stage without what two equal programs may differ in: locations, comments, debug information, how a
+    version of Triton spells cache policies and types. The numbers of values and labels are dealt anew in the order of
+    their appearance.
 
     >>> normalised("ttir", '%7 = arith.addi %a, %a : i32 loc(#loc3)\\n#loc3 = loc("x.py":1:2)')
     ['%v0 = arith.addi %v1, %v1 : i32']
@@ -67,18 +68,33 @@ def normalised(stage: str, text: str) -> list[str]:
     for line in text.splitlines():
         for pattern in _DROPPED[stage]:
             line = pattern.sub("", line)
+        line = _BUFFER_TYPE.sub(r"\1 : ", _CACHE_POLICY.sub(_cache_modifier, line))
         if line.strip():
             lines.append(_NAMES[stage].sub(numbered, line.rstrip()))
     return lines
 
 
+def _cache_modifier(found: re.Match[str]) -> str:
+    """As Triton up to 3.8 writes it, which leaves out what is usual."""
+    usual = ("none", "evict_normal")
+    words = zip(("cacheModifier", "evictionPolicy"), found.groups()[:2], strict=True)
+    told = "".join(f" {name} = {value}" for name, value in words if value and value not in usual)
+    return told if found[3] == "}" else f"{told} {{"
+
+
+_CACHE_POLICY = re.compile(
+    r" \{cachePolicy = #tt\.cache_policy<(?:cache_modifier = (\w+))?(?:, )?(?:eviction_policy = (\w+))?>(\}|, )"
+)
+# Triton 3.9 tells the type of the pointer too.
+_BUFFER_TYPE = re.compile(r"(amdg\.buffer_(?:load|store) .*) : !tt\.ptr<\w+> -> ")
 _LOCATION = (re.compile(r"^#loc.*$"), re.compile(r"\s*loc\((?:[^()]|\([^()]*\))*\)"), re.compile(r"^\s*//.*$"))
 _DROPPED: dict[str, tuple[re.Pattern[str], ...]] = {
     "ttir": _LOCATION,
     "ttgir": _LOCATION,
     "llir": (
         # Attributes repeat the options.
-        re.compile(r"^(?:!|attributes #).*$"), re.compile(r"^source_filename.*$"), re.compile(r"^; ModuleID.*$"),
+        re.compile(r"^(?:!|attributes #).*$"), re.compile(r"^(?:source_filename|target ).*$"),
+        re.compile(r"^; ModuleID.*$"),
         re.compile(r",? ?!(?:dbg|tbaa|noalias|alias\.scope) ![0-9]+"), re.compile(r"\s*#dbg_\w+\(.*$"),
         re.compile(r"\s*;.*$"),
     ),

@@ -177,6 +177,33 @@ def test_another_triton_that_fails_as_well_is_said(failure, launched):
     assert "; wrong with Triton 3.8.0 too; not tried: another Triton (" in found.statement
 
 
+def test_another_triton_that_parts_earlier_is_said_too(failure, launched):
+    def other(case):
+        return "3.8.0", replace(case, out=right(case)), compiled(ttgir="other", amdgcn="v_other")
+
+    found = launched(
+        lambda changes, call: f"v_{changes}",
+        lambda changes, call: bool(changes),
+        changes=(("num_warps=8", {"num_warps": 8}),),
+        others=[other],
+    )
+    assert (found.compiler_stage, found.passing) == ("amdgcn", "num_warps=8")
+    assert found.statement.endswith("; right with Triton 3.8.0, which parts at ttgir")
+
+
+def test_how_a_version_spells_a_policy_or_a_type_is_no_difference():
+    policy = "{cachePolicy = #tt.cache_policy<cache_modifier = cg, eviction_policy = evict_normal>"
+    later = [f"%1 = tt.load %0 {policy}}} : tensor<4x!tt.ptr<i8>>",
+             f"%2 = amdg.buffer_load %1[%0] {policy}, contiguity = 16 : i32}} : !tt.ptr<i8> -> tensor<4xi8>",
+             "amdg.buffer_store %2, %1[%0] {contiguity = 4 : i32} : !tt.ptr<i8> -> tensor<4xi8>"]  # fmt: skip
+    before = ["%1 = tt.load %0 cacheModifier = cg : tensor<4x!tt.ptr<i8>>",
+              "%2 = amdg.buffer_load %1[%0] cacheModifier = cg {contiguity = 16 : i32} : tensor<4xi8>",
+              "amdg.buffer_store %2, %1[%0] {contiguity = 4 : i32} : tensor<4xi8>"]  # fmt: skip
+    assert normalised("ttgir", "\n".join(later)) == normalised("ttgir", "\n".join(before))
+    streamed = "tt.load %0 {cachePolicy = #tt.cache_policy<eviction_policy = evict_first>}"
+    assert normalised("ttir", streamed) == ["tt.load %v0 evictionPolicy = evict_first"]
+
+
 def test_another_plan_is_tried_where_no_option_passes(failure, launched):
     planned = replace(failure, launch=Launch(Plan(tile_m=16, tile_n=32, tile_k=256)))
     found = launched(
