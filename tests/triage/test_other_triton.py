@@ -53,4 +53,4 @@ def test_a_product_that_only_one_triton_gets_wrong_names_where_they_part(tmp_pat
         assert found["compiler_stage"] in STAGES
     if there["version"] in ("3.7.1", "3.8.0"):
         assert there["fails"] == (there["version"] == "3.7.1")
-        assert found["compiler_stage"] == (None if there["fails"] else "llir")
+        assert there["fails"] or found["compiler_stage"] == "llir"
