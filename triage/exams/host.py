@@ -83,6 +83,22 @@ def _plan_followed(kernel: "KernelUnderTest") -> Seen | None:
     return None
 
 
+def _by_hand(kernel: "KernelUnderTest") -> Seen | None:
+    """The kernel with layouts by hand reads whole steps of K, without a mask."""
+    from mxassay.optimized import Plan, reconcile
+    from mxassay.optimized.direct_gemm import fits
+
+    for k, splits in ((256, 1), (768, 3), (320, 1), (1088, 2), (1280, 3)):
+        plan = Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, splits=splits, direct=True)
+        a, out = torch.zeros(16, k, dtype=torch.bfloat16), torch.zeros(16, 64, dtype=torch.bfloat16)
+        weights, scales = (torch.zeros(64, size, dtype=torch.uint8) for size in (k // 2, k // 32))
+        whole = k % (256 * splits) == 0
+        if fits(a, weights, scales, out, plan, reconcile(k, 256, splits)) != whole:
+            words = "takes a K that ends inside a step" if not whole else "refuses whole steps"
+            return Seen("k-tail", "launch", f"the kernel with layouts by hand {words}: K={k} in {splits} splits")
+    return None
+
+
 def _tile_maps(kernel: "KernelUnderTest") -> Seen | None:
     from mxassay.optimized.tile_map import grouped_order_py, xcd_remap_py
 
@@ -243,6 +259,8 @@ HOST: tuple[Exam, ...] = (
          ("splits-cover", "partials-sum", "each-k-once"), launches=False),
     Exam("plans-of-shapes", "every legal shape has a legal plan, and the table is used", _plans,
          ("plans-of-shapes",), launches=False),
+    Exam("whole-steps-by-hand", "the kernel with layouts by hand gets whole steps of K", _by_hand,
+         ("operands-of-the-mfma", "layouts-by-hand"), launches=False),
     Exam("tile-map-twins", "the twins of the tile maps give each tile once, in the declared order", _tile_maps,
          ("xcd-remap", "grouped-order"), launches=False),
     Exam("prepared-weights", "prepared weights are the stored ones in row-major order", _prepared,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # where K is).
 _BUFFERS = {
     "a_ptr": ("activations", "small-m", "n-tail", "k-tail"),
+    "pairs_ptr": ("activations", "small-m", "n-tail", "k-tail"),
     "x_ptr": ("activations", "small-m", "k-tail", "k-tail"),
     "w_ptr": ("weights.layout", "n-tail", "n-tail", "k-tail"),
     "ws_ptr": ("scales.layout", "n-tail", "n-tail", "padding"),
@@ -81,6 +82,7 @@ def _plans() -> list[Any]:
         Plan(tile_m=16, tile_n=32, tile_k=256),
         Plan(tile_m=16, tile_n=32, tile_k=256, linear=True),
         Plan(tile_m=8, tile_n=16, tile_k=128, splits=2),
+        Plan(tile_m=16, tile_n=64, tile_k=256, num_warps=2, direct=True),
     ]
 
 
@@ -92,6 +94,34 @@ def beyond(call: Callable[[], object]) -> str:
     with watched(checks), contextlib.suppress(AssertionError):  # a stray write, which the check saw too
         call()
     return checks.findings[0].text().splitlines()[0] if checks.findings else ""
+
+
+_HALVES, _WEIGHT_SCALE = 0x11, 130  # two codes 0.5, and a scale that no block of ones has
+
+
+def _operands(kernel: "KernelUnderTest") -> Seen | None:
+    """What the matrix instructions get of a K that ends inside a step: blocks of A, blocks of W, and zeros."""
+    from mxassay.properties.observers import MatrixOperands
+    from mxassay.reference import quantize
+
+    a = torch.ones((16, 320), dtype=torch.bfloat16)
+    codes = torch.full((32, 160), _HALVES, dtype=torch.uint8)
+    scales = torch.full((32, 10), _WEIGHT_SCALE, dtype=torch.uint8)
+    operands = Operands(a, codes, scales, kernel.kernel.dialect, "ones, and W of 0.5 * 2^3")
+    packed, its_scales = quantize(a)
+    block = bytes([int(its_scales[0, 0]), *packed[0, :16].tolist()])
+    weight = bytes([_WEIGHT_SCALE, *[_HALVES] * 16])
+    seen = MatrixOperands()
+    with watched(seen):
+        kernel.run(operands, Launch(_plans()[0]))
+    for side in seen.blocks:
+        of_weights = weight in side
+        wrong = next((found for found in side if any(found[1:]) and found != (weight if of_weights else block)), None)
+        if wrong is not None:
+            stage, name = ("weights.layout", "W") if of_weights else ("activations", "A")
+            words = f"scale byte {wrong[0]}, codes 0x{wrong[1:].hex()}"
+            return Seen("k-tail", stage, f"behind K the matrix instructions get other blocks of {name} than 0: {words}")
+    return None
 
 
 class _Launched:
@@ -234,6 +264,8 @@ MACHINE: tuple[Exam, ...] = (
          ("clean-execution", "within-buffers", "surroundings", "output-written-once"), ("own", "emulated")),
     Exam("inline-assembly", "the inline assembly may stand anywhere", _constraints,
          ("inline-assembly", "clean-execution"), ("own", "emulated"), launches=False),
+    Exam("matrix-operands", "behind K the matrix instructions get zeros", _operands, ("operands-of-the-mfma",),
+         ("own", "emulated")),
     Exam("hazards", "the machine code waits where the hardware needs it", _hazards,
          ("clean-execution", "wait-states"), ("own", "emulated")),
     Exam("wide-offsets", "offsets beyond 32 bits are right", _wide, ("wide-offsets",), ("own", "emulated")),
