@@ -110,6 +110,7 @@ def _made_small(search: _Search) -> None:
     _one_tile(search)
     _shallower(search)
     _simpler_launch(search)
+    _two_terms(search)
     for _ in range(2):
         before = size_of(search.best).elements
         _fewer_elements(search)
@@ -190,6 +191,26 @@ def _simpler_launch(search: _Search) -> None:
     plan = search.best.launch.plan
     if plan.group_m > 1:
         search.take(launch=replace(search.best.launch, plan=replace(plan, group_m=1)))
+
+
+# Two terms of a sum in the places of bits where roundings part: above a tie, at a tie below an even and an odd number.
+_TERMS = ((1.0, 1.5 * 2.0**-8), (1.0, 2.0**-8), (1.0, 3 * 2.0**-8), (-1.0, -1.5 * 2.0**-8))
+
+
+def _two_terms(search: _Search) -> None:
+    """The shortest sum that needs rounding, in place of one that becomes exact with each element that it loses."""
+    if search.kind != "certified":
+        return
+    i, j = _place(search.best)
+    operands = search.best.operands
+    k = operands.shape[2]
+    for first, second in _TERMS:
+        a, codes = torch.zeros_like(operands.a), torch.zeros_like(unpack(operands.codes))
+        a[i, 0], a[i, k - 32] = first, second
+        codes[j, 0] = codes[j, k - 32] = _CODE_ONE
+        scales = torch.full_like(operands.scales, 127)
+        if search.take(replace(operands, a=a, codes=pack(codes).contiguous(), scales=scales)):
+            return
 
 
 # Delta debugging over groups of elements.

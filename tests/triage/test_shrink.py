@@ -40,6 +40,16 @@ def test_a_tile_and_four_elements_are_left(rule):
         assert small.launch.plan.splits == 1 or rule == "split-starts-in-packed-bytes"
 
 
+@pytest.mark.parametrize("rule", ["output-cut", "output-ties-away", "output-rounded-up"])
+def test_two_terms_are_left_of_a_sum_that_is_rounded_wrongly(rule):
+    """Losing one element after the other such a sum becomes exact, and right."""
+    operands = dense(17, 48, 576)
+    failure = failing(follows(rule), replace(operands, a=operands.a * 1.0078125))
+    small = shrink(failure, follows(rule), seconds=60)
+    assert kind(small) == kind(failure) == "certified"
+    assert (size_of(small).tiles, size_of(small).elements) == (1, 4)
+
+
 def test_a_tile_that_is_missing_needs_the_one_before_it():
     run = follows("last-tiles-of-n-not-launched")
     small = shrink(failing(run, dense(17, 144, 704)), run, seconds=60)
