@@ -182,18 +182,24 @@ def test_rows_say_what_tells_them_apart(tmp_path, capsys):
         _entry("FAIL", 2, device="emulated", dialect="floor", plan="own"),
         _entry("PASS", 3, "2,16,64", device="emulated", dialect="even", plan="16x32x256"),
     ]
-    _, header, even, floor, _ = _shown(tmp_path, capsys, beside)
-    assert header.split()[:5] == ["property", "M,N,K", "dialect", "device", "now"]
+    _, header, even, floor, other = _shown(tmp_path, capsys, beside)
+    assert header.split()[:5] == ["property", "M,N,K", "under", "device", "now"]
     assert even.split()[:5] == ["gemm-agreement", "1,16,64", "even", "emulated", "PASS"]
     assert floor.split()[:5] == ["gemm-agreement", "1,16,64", "floor", "emulated", "FAIL"]
+    assert other.split()[:4] == ["gemm-agreement", "2,16,64", "-", "emulated"]
     plans = [
         _entry("PASS", at, kernel="swept", plan=plan, profile=f"campaign, seed {seed}", device="emulated")
-        for at, (plan, seed) in enumerate((("16x32x256", 0), ("8x32x256 splits=2", 0), ("16x32x256", 1)))
+        for at, (plan, seed) in enumerate((("16x32x256", 0), ("8x32x256", 0), ("16x32x256", 1)))
     ]
-    lines = _shown(tmp_path, capsys, plans)
-    header = lines[next(number for number, line in enumerate(lines) if line == "swept") + 1]
-    assert header.split()[:6] == ["property", "M,N,K", "plan", "profile", "device", "now"]
-    assert sum("8x32x256 splits=2  campaign, seed 0" in line for line in lines) == 1
+    text = "\n".join(_shown(tmp_path, capsys, plans))
+    assert all(words in text for words in ("16x32x256, seed 0 ", "8x32x256, seed 0 ", "16x32x256, seed 1 "))
+    profiles = [
+        Entry("pytest", "third", "gemm-bounded", "PASS", profile=name, at=at)
+        for at, name in enumerate(("quick", "thorough"))
+    ]
+    text = "\n".join(_shown(tmp_path, capsys, profiles))
+    assert " quick " in text
+    assert " thorough " in text
 
 
 def test_another_plan_stands_beside_what_moved_and_what_broke(tmp_path, capsys):

@@ -99,20 +99,19 @@ def _print_faults(console: Console, faults: "list[Standing]") -> None:
 
 
 def _table(group: "list[Standing]") -> Table:
-    """One row a standing. A plan, a dialect and a profile have a column where rows would be told apart by nothing
-    else."""
+    """One row a standing. Rows of the same property, shape and device say under what they stand apart."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    telling = [name for name in ("plan", "dialect", "profile") if _tells(name, group)]
-    headings = ["property", "M,N,K", *telling, "device", "now", "last passed (UTC)", "at"]
+    under = _under(group)
+    headings = ["property", "M,N,K", *(["under"] if any(under) else []), "device", "now", "last passed (UTC)", "at"]
     for heading in (*headings, "failing since (UTC)", "at", "verdicts"):
         right = heading in ("M,N,K", "verdicts")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading not in telling)
-    for standing in group:
+        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "under", overflow="fold")
+    for standing, words in zip(group, under, strict=True):
         last, passed, failing = standing.last, standing.last_passed, standing.failing_since
         table.add_row(
             last.property,
             last.shape or "-",
-            *(getattr(last, name) or "-" for name in telling),
+            *([words or "-"] if any(under) else []),
             last.device,
             f"[{_STYLE.get(last.result, 'bold')}]{last.result}[/]",
             _when(passed) if passed else "never",
@@ -124,13 +123,34 @@ def _table(group: "list[Standing]") -> Table:
     return table
 
 
-def _tells(name: str, group: "list[Standing]") -> bool:
-    """Whether some rows of one property, shape and device differ in it."""
-    found: dict[tuple[str, ...], set[str]] = {}
-    for standing in group:
-        last = standing.last
-        found.setdefault((last.property, last.shape, last.device), set()).add(getattr(last, name))
-    return any(len(values) > 1 for values in found.values())
+def _under(group: "list[Standing]") -> list[str]:
+    """For each row the dialect, and where it was chosen the plan, the seed or the profile: as far as rows of one
+    property, shape and device differ in it."""
+    rows = [_chosen(standing) for standing in group]
+    values: dict[tuple[str, ...], set[str]] = {}
+    for standing, row in zip(group, rows, strict=True):
+        for name in ("dialect", "plan", "profile"):
+            values.setdefault((*_case(standing), name), set()).add(row.get(name, ""))
+    return [
+        ", ".join(value for name, value in row.items() if len(values[*_case(standing), name]) > 1)
+        for standing, row in zip(group, rows, strict=True)
+    ]
+
+
+def _case(standing: "Standing") -> tuple[str, str, str]:
+    return standing.last.property, standing.last.shape, standing.last.device
+
+
+def _chosen(standing: "Standing") -> dict[str, str]:
+    from mxassay.triage.versions.history import CAMPAIGN
+
+    last = standing.last
+    found = {"dialect": last.dialect}
+    if last.profile.startswith(CAMPAIGN):
+        found |= {"plan": last.plan, "profile": last.profile.removeprefix("campaign, ")}
+    elif not last.shape:
+        found["profile"] = last.profile or "no profile"
+    return found
 
 
 def _print_moved(console: Console, moved: "list[tuple[Standing, Moved]]") -> None:
