@@ -43,9 +43,9 @@ def page(record: dict[str, Any] | None = None) -> str:
     lines = [
         "# Named causes",
         "",
-        f"`mxassay faults --triage` plants each of our {facts['shipped']} faults that has no proof of equivalence in a",
-        "copy of the code, lets triage look for a failing call there, and asks it for the cause. The process that",
-        "looks is told neither what was planted nor where.",
+        f"`mxassay faults --triage` plants each of our {facts['shipped']} faults that has no proof of equivalence and",
+        "needs no GPU in a copy of the code, lets triage look for a failing call there, and asks it for the cause. The",
+        "process that looks is told neither what was planted nor where.",
         "",
         f"On {facts['date']} it was asked about {ran}, and found a failure in {every['found']}.",
         "",

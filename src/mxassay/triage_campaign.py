@@ -207,7 +207,8 @@ def _triaged(fault: Fault, tree: Tree, compiled: Path) -> Triaged:
     words = ["-m", "mxassay", "triage", "--device", fault.device, "--no-history", "--json"]
     words += ["--save", str(tree.root / "case.json")]
     known = (fault.id, fault.class_, fault.stage)
-    code, stdout, stderr = processes.run(words, tree.root, environment, LIMIT, _LOADED)
+    code, *said = processes.run(words, tree.root, environment, LIMIT, _LOADED)
+    stdout, stderr = (text.replace(f"{tree.root}/", "") for text in said)
     if code is None:
         return Triaged(*known, False, sentence=f"no answer within {LIMIT:.0f} s")
     try:

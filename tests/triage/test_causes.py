@@ -24,6 +24,9 @@ def test_the_page_tells_the_figures_and_what_was_not_named(tmp_path):
     assert "of 2 wrong products | 50.0 % | 50.0 % | at least 80 % |" in text
     assert "| median time from failure to diagnosis | 12.0 s (5.5 s) | 12.0 s (5.5 s) | at most 10 s |" in text
     assert "## Not named: 2" in text
+    assert "| a stage by itself is wrong" not in text
+    assert "| a product is wrong | 2 | 50.0 % | 50.0 % | 12.0 s (5.5 s) |" in text
+    assert "| no failure was found | 1 | 0.0 % | 0.0 % | - |" in text
     assert "| `two` | race, store | partials, reduce | a slot \\| is lost |" in text
     assert "| `three` | cache-key, workspace | nothing | no call that was tried fails |" in text
     assert "## Cases that stayed larger: 1" in text
