@@ -114,6 +114,30 @@ def _quantizer(kernel: "KernelUnderTest") -> Seen | None:
     return None
 
 
+def _conversion(kernel: "KernelUnderTest") -> Seen | None:
+    """The conversion of pairs to codes under any scale, also one under which they saturate, as no block's own does."""
+    from mxassay.optimized.device import current_target
+    from mxassay.properties.conversion_kernels import converted
+    from mxassay.reference import cvt_scalef32_pk_fp4_bf16
+
+    size = 256
+    index = torch.arange(size)
+    scales = index * 37 % 255
+    fields = (scales.unsqueeze(1) + torch.stack((index % 9 - 4, index // 9 % 9 - 4), dim=1)).clamp(0, 254)
+    bits = fields << 7 | (index.unsqueeze(1) * torch.tensor([29, 53])) % 128
+    pairs = (bits[:, 0] | (bits[:, 1] | 0x8000) << 16).to(torch.int32)
+    use_asm = current_target().use_asm
+    found = converted(pairs.to(kernel.tensors_on), scales.to(kernel.tensors_on), size, use_asm).cpu()
+    operand = (scales << 23).clamp(min=0x400000).to(torch.int32)
+    right = (cvt_scalef32_pk_fp4_bf16(pairs, operand, 0) & 0xFF).to(torch.uint8)
+    if torch.equal(found, right):
+        return None
+    at = int((found != right).nonzero()[0])
+    words = f"pair 0x{int(pairs[at]) & 0xFFFFFFFF:08X} under scale byte {int(scales[at])} becomes"
+    words += f" 0x{int(found[at]):02X}, not 0x{int(right[at]):02X}"
+    return Seen("compiler-hazard" if use_asm else "element-rounding", "quantizer.element", words)
+
+
 def _quantized_wrongly(kernel: "KernelUnderTest", x: torch.Tensor, words: str) -> Seen | None:
     from mxassay.arenas import GuardedAllocations
     from mxassay.optimized import quantize as under_test
@@ -258,6 +282,8 @@ def _pitch(kernel: "KernelUnderTest") -> Seen | None:
 STAGES: tuple[Exam, ...] = (
     Exam("quantizer", "the quantizer gives the dialect's bytes, for every tile and any strides", _quantizer,
          ("scale-rule", "block-quantization", "ratio-sweep", "block-locality")),
+    Exam("conversion", "a pair becomes the dialect's codes under any scale, its own or not", _conversion,
+         ("conversion-alone",)),
     Exam("reduction", "the reduction adds in float32 and rounds once, for every tail and any strides", _reduction,
          ("reduce-alone", "partials-sum")),
     Exam("output-pitch", "an output of any pitch is written where it lies", _pitch,
