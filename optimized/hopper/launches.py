@@ -10,18 +10,21 @@ from mxassay.optimized.device import Target, launching
 _ARCHITECTURE = "90"  # compute capability 9.0: wgmma is in no other
 _MOST_TOKENS = 64  # of a shape without tiles of its own
 _GRID_Y = 65535  # CUDA: the largest second and third size of a grid
-_GROUP = 128  # k of a warp's step
+_GROUP = 64  # k of a warp's step
+_QUANTIZED = 256  # k that a CTA quantizes
 _COLUMNS = 128  # of a CTA that sums splits
+_REGISTERS = 1 << 16  # of an SM, where two CTAs are to find room
 
 
 @dataclass(frozen=True)
 class Skinny:
-    """Tiles of `skinny_gemm_kernel`: a warp takes 128 k a step."""
+    """Tiles of `skinny_gemm_kernel`: a warp takes 64 k a step."""
 
     tokens: int
     rows: int
     steps: int = 1
-    warps: int = 4
+    warps: int = 8
+    ordered: bool = False
 
     def splits(self, k: int) -> int:
         """How often K is split."""
@@ -41,7 +44,7 @@ class Wide:
 
 # Timed on an H200 (`mxassay bench gpu`).
 _TABLE: dict[tuple[int, int, int], Skinny | Wide] = {
-    (4, 2880, 512): Skinny(8, 32),
+    (4, 2880, 512): Skinny(8, 32, ordered=True),
     (16, 2112, 7168): Skinny(16, 64, steps=2),
     (32, 4096, 512): Skinny(16, 64),
     (32, 2880, 512): Skinny(16, 64),
@@ -58,7 +61,7 @@ def tiles_for(m: int, n: int, k: int) -> Skinny | Wide | None:
     """The tiles of a shape: from the table, else by rule; None for shapes of many tokens, which fill a GPU anyway.
 
     >>> tiles_for(40, 128, 1024), tiles_for(40, 128, 1088)
-    (Wide(tokens=64, rows=64, quads=2, stages=4, warps=4), Skinny(tokens=16, rows=32, steps=1, warps=4))
+    (Wide(tokens=64, rows=64, quads=2, stages=4, warps=4), Skinny(tokens=16, rows=32, steps=1, warps=8, ordered=False))
     """
     if found := _TABLE.get((m, n, k)):
         return found
@@ -118,7 +121,7 @@ def _launch_skinny(
     skinny_gemm_kernel[(triton.cdiv(n, tiles.rows), splits, triton.cdiv(m, tiles.tokens))](
         a,
         weights.view(torch.int32),
-        scales,
+        scales.view(torch.int16),
         partials,
         m,
         n,
@@ -131,9 +134,12 @@ def _launch_skinny(
         STEPS=tiles.steps,
         WARPS=tiles.warps,
         SPLITS=splits,
+        EVEN_M=m % tiles.tokens == 0,
         EVEN_N=n % tiles.rows == 0,
         EVEN_K=k == splits * _GROUP * tiles.warps * tiles.steps,
+        ORDERED=tiles.ordered,
         num_warps=tiles.warps,
+        maxnreg=_REGISTERS // (2 * 32 * tiles.warps),
     )
 
 
@@ -144,7 +150,7 @@ def _launch_wide(
 
     (m, k), n = a.shape, weights.shape[0]
     quantized = torch.empty((m, k), dtype=torch.bfloat16, device=a.device)
-    quantize_kernel[(triton.cdiv(k, 2 * _GROUP), triton.cdiv(m, 8))](
+    quantize_kernel[(triton.cdiv(k, _QUANTIZED), triton.cdiv(m, 8))](
         a, quantized, m, k, a.stride(0), WARPS=2, num_warps=2
     )
     wide_gemm_kernel[(n // tiles.rows, splits, triton.cdiv(m, tiles.tokens))](

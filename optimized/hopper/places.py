@@ -3,9 +3,9 @@
 
 Fragments of the tensor cores put row `g` (and `g + 8`) into the four lanes `4 * g + t`, and of every 16 k the numbers
 2t, 2t + 1, 2t + 8 and 2t + 9 into lane t (PTX ISA, "Matrix Fragments for mma.m16n8k16"). Both operands may count k in
-any order, as long as it is the same. Here lane t takes block t of every group of 128 k whole: memory is read 16 bytes a
-lane, a block has one owner, and its largest magnitude is found without an exchange. The order that the tensor cores see
-is called K': position 16 * i + 8 * p + 2 * t + e of a group holds element 4 * i + 2 * p + e of block t.
+any order, as long as it is the same. Here lane t takes LENGTH k of every group of 4 * LENGTH: a whole block of 32,
+whose largest magnitude is found without an exchange, or half a one. The order that the tensor cores see is called K':
+position 16 * i + 8 * p + 2 * t + e of a group holds element 4 * i + 2 * p + e of lane t.
 """
 
 from typing import Any
@@ -25,18 +25,31 @@ def bases(axis: int, rank: int, first: int, last: int) -> list[list[int]]:
 
 
 @gluon.constexpr_function
-def blocks(WARPS: int, ROWS: int, LENGTH: int) -> Any:
-    """(WARPS, ROWS, 4, LENGTH): a warp has all rows of its own 128 k, a lane all LENGTH items of a block."""
-    lane = [[0, 0, 1, 0], [0, 0, 2, 0], [0, 1, 0, 0], [0, 2, 0, 0], [0, 4, 0, 0]]
-    register = bases(3, 4, 1, LENGTH) + bases(1, 4, 8, ROWS)
-    return gl.DistributedLinearLayout(register, lane, bases(0, 4, 1, WARPS), [], [WARPS, ROWS, 4, LENGTH])
+def numbers_of_tokens(WARPS: int, TOKENS: int, LENGTH: int) -> Any:
+    """(WARPS, TOKENS // 8, 8, 4, LENGTH): a warp has all tokens of its own 4 * LENGTH k, a lane LENGTH items of every
+    eighth token. Axes that lie in registers are apart from those along lanes, so that addresses differ by constants."""
+    lane = bases(3, 5, 1, 4) + bases(2, 5, 1, 8)
+    register = bases(4, 5, 1, LENGTH) + bases(1, 5, 1, TOKENS // 8)
+    shape = [WARPS, TOKENS // 8, 8, 4, LENGTH]
+    return gl.DistributedLinearLayout(register, lane, bases(0, 5, 1, WARPS), [], shape)
 
 
 @gluon.constexpr_function
-def scales_of_blocks(WARPS: int, ROWS: int) -> Any:
-    """(WARPS, ROWS, 4): the scale of a block beside it."""
-    lane = [[0, 0, 1], [0, 0, 2], [0, 1, 0], [0, 2, 0], [0, 4, 0]]
-    return gl.DistributedLinearLayout(bases(1, 3, 8, ROWS), lane, bases(0, 3, 1, WARPS), [], [WARPS, ROWS, 4])
+def words_of_rows(WARPS: int, ROWS: int, LENGTH: int) -> Any:
+    """(WARPS, ROWS // 16, 2, 8, 4, LENGTH): rows as stripe, half of a stripe, row of eight; a lane has LENGTH words."""
+    lane = bases(4, 6, 1, 4) + bases(3, 6, 1, 8)
+    register = bases(5, 6, 1, LENGTH) + bases(2, 6, 1, 2) + bases(1, 6, 1, ROWS // 16)
+    shape = [WARPS, ROWS // 16, 2, 8, 4, LENGTH]
+    return gl.DistributedLinearLayout(register, lane, bases(0, 6, 1, WARPS), [], shape)
+
+
+@gluon.constexpr_function
+def scales_of_rows(WARPS: int, ROWS: int) -> Any:
+    """(WARPS, ROWS // 32, 2, 8, 4): beside `words_of_rows`, the scales of rows n and n + 16 in one place."""
+    lane = bases(4, 5, 1, 4) + bases(3, 5, 1, 8)
+    register = bases(2, 5, 1, 2) + bases(1, 5, 1, ROWS // 32)
+    shape = [WARPS, ROWS // 32, 2, 8, 4]
+    return gl.DistributedLinearLayout(register, lane, bases(0, 5, 1, WARPS), [], shape)
 
 
 @gluon.constexpr_function

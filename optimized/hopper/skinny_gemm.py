@@ -4,8 +4,14 @@
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
-from mxassay.optimized.hopper.numbers import round_blocks, widen_words
-from mxassay.optimized.hopper.places import along, blocks, scales_of_blocks, sums
+from mxassay.optimized.hopper.numbers import factors, round_blocks, tables, widen_words
+from mxassay.optimized.hopper.places import along, numbers_of_tokens, scales_of_rows, sums, words_of_rows
+
+# Triton 3.7 and later have a new name.
+barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
+
+LENGTH: gl.constexpr = gl.constexpr(16)  # k of a lane, half a block: so many warps find work on few tiles
+GROUP: gl.constexpr = gl.constexpr(4 * 16)  # k of a warp
 
 _LET_NEXT_START: gl.constexpr = gl.constexpr("griddepcontrol.launch_dependents; // $0")
 _WAIT_FOR_LAST: gl.constexpr = gl.constexpr("griddepcontrol.wait; // $0")
@@ -40,75 +46,92 @@ def skinny_gemm_kernel(
     STEPS: gl.constexpr,
     WARPS: gl.constexpr,
     SPLITS: gl.constexpr,
+    EVEN_M: gl.constexpr,
     EVEN_N: gl.constexpr,
     EVEN_K: gl.constexpr,
+    ORDERED: gl.constexpr,
 ) -> None:
     """C[split] = quantized(A)[:, span] @ W[:, span].T for TOKENS rows of A and ROWS of W.
 
-    A span is 128 * WARPS * STEPS. a_ptr bfloat16 (M, K); w_ptr int32, preshuffled; ws_ptr shuffled; c_ptr bfloat16 or,
-    with splits, float32. Grid: (tiles of N, splits, tiles of M). Rows beyond the matrices are computed from real ones
-    and not stored.
+    A span is 64 * WARPS * STEPS. a_ptr bfloat16 (M, K); w_ptr int32, preshuffled; ws_ptr int16, shuffled; c_ptr
+    bfloat16 or, with splits, float32. Grid: (tiles of N, splits, tiles of M). Rows beyond the matrices are computed
+    from real ones and not stored. ORDERED: no weight is asked for after an activation.
     """
     MATRIX: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [WARPS, 1, 1], [1, 16, 8])
     LEFT: gl.constexpr = gl.DotOperandLayout(0, MATRIX, 2)
     RIGHT: gl.constexpr = gl.DotOperandLayout(1, MATRIX, 2)
-    NUMBERS: gl.constexpr = blocks(WARPS, TOKENS, 32)
-    NUMBER_BLOCKS: gl.constexpr = gl.SliceLayout(3, NUMBERS)
-    WORDS: gl.constexpr = blocks(WARPS, ROWS, 4)
-    WORD_BLOCKS: gl.constexpr = gl.SliceLayout(3, WORDS)
-    SCALES: gl.constexpr = scales_of_blocks(WARPS, ROWS)
+    NUMBERS: gl.constexpr = numbers_of_tokens(WARPS, TOKENS, LENGTH)
+    OF_NUMBERS: gl.constexpr = gl.SliceLayout(4, NUMBERS)
+    WORDS: gl.constexpr = words_of_rows(WARPS, ROWS, LENGTH // 8)
+    OF_WORDS: gl.constexpr = gl.SliceLayout(5, WORDS)
+    SCALES: gl.constexpr = scales_of_rows(WARPS, ROWS)
+    STEP: gl.constexpr = WARPS * GROUP
     first_n = gl.program_id(0) * ROWS
     split = gl.program_id(1)
     first_m = gl.program_id(2) * TOKENS
     if SPLITS > 1:
         let_next_start()
 
-    token = gl.minimum(along(TOKENS, 1, 3, NUMBER_BLOCKS), M - 1 - first_m)
-    a_block = along(WARPS, 0, 3, NUMBER_BLOCKS) * 4 + along(4, 2, 3, NUMBER_BLOCKS)
-    a_offsets = gl.expand_dims(token * stride_a + a_block * 32, 3) + along(32, 3, 4, NUMBERS)
-    a_tile = a_ptr + first_m.to(gl.int64) * stride_a + split * (STEPS * WARPS * 128)
-
-    row = along(ROWS, 1, 3, WORD_BLOCKS)
-    s_row = along(ROWS, 1, 3, SCALES)
+    w_half = along(WARPS, 0, 5, OF_WORDS) * 4 + along(4, 4, 5, OF_WORDS)  # of a block
+    stripe = along(ROWS // 16, 1, 5, OF_WORDS)
     if not EVEN_N:
-        row = gl.where(row < N - first_n, row, row % 16)
-        s_row = gl.where(s_row < N - first_n, s_row, s_row % 16)
-    w_block = along(WARPS, 0, 3, WORD_BLOCKS) * 4 + along(4, 2, 3, WORD_BLOCKS)
-    w_offsets = gl.expand_dims(row // 16 * (2 * K) + row % 16 * 4 + w_block * 64, 3) + along(4, 3, 4, WORDS)
-    w_tile = w_ptr + (first_n // 16).to(gl.int64) * (2 * K) + split * (STEPS * WARPS * 256)
+        stripe = gl.where(first_n + stripe * 16 < N, stripe, 0)
+    w_lane = w_half // 2 * 64 + w_half % 2 * 2 + along(8, 3, 5, OF_WORDS) * 4
+    w_tile = w_ptr + (first_n // 16).to(gl.int64) * (2 * K) + split * (STEPS * WARPS * 128)
+    w_rows = (w_tile + w_lane) + (stripe * (2 * K) + along(2, 2, 5, OF_WORDS) * 32)
+    w_rows = gl.expand_dims(w_rows, 5) + along(LENGTH // 8, 5, 6, WORDS)
 
-    s_row += first_n
-    s_block = along(WARPS, 0, 3, SCALES) * 4 + along(4, 2, 3, SCALES)
-    s_offsets = s_row // 32 * ((K + 255) // 256 * 256) + s_row % 16 * 4 + s_row % 32 // 16
+    # The table's rows are padded to 256, beyond which no tile reaches.
+    s_half = along(WARPS, 0, 5, SCALES) * 4 + along(4, 4, 5, SCALES)
+    s_block = s_half // 2
+    s_lane = s_block // 8 * 128 + s_block % 4 * 32 + s_block % 8 // 4 + along(8, 3, 5, SCALES) * 2
+    s_stripe = (K + 255) // 256 * 128
+    s_tile = ws_ptr + (first_n // 32 * s_stripe + split * (STEPS * WARPS * 32))
+    s_rows = (s_tile + s_lane) + (along(ROWS // 32, 1, 5, SCALES) * s_stripe + along(2, 2, 5, SCALES) * 16)
+
+    a_half = along(WARPS, 0, 4, OF_NUMBERS) * 4 + along(4, 3, 4, OF_NUMBERS)
+    a_tile = a_ptr + first_m.to(gl.int64) * stride_a + split * (STEPS * STEP)
+    token = along(8, 2, 4, OF_NUMBERS)
+    if EVEN_M:
+        a_rows = (a_tile + (a_half * LENGTH + token * stride_a)) + along(TOKENS // 8, 1, 4, OF_NUMBERS) * (8 * stride_a)
+    else:
+        token = gl.minimum(along(TOKENS // 8, 1, 4, OF_NUMBERS) * 8 + token, M - 1 - first_m)
+        a_rows = a_tile + (a_half * LENGTH + token * stride_a)
+    a_rows = gl.expand_dims(a_rows, 4) + along(LENGTH, 4, 5, NUMBERS)
 
     # All loads are issued before the first result is needed. Gluon knows no starred tuples.
-    numbers = ()
     words = ()
     scales = ()
+    numbers = ()
     for step in gl.static_range(STEPS):
-        a_pointers = a_tile + (a_offsets + step * (WARPS * 128))
-        w_pointers = w_tile + (w_offsets + step * (WARPS * 256))
-        first_block = (split * STEPS + step) * (WARPS * 4)
-        block = first_block + s_block
-        s_pointers = ws_ptr + (s_offsets + block // 8 * 256 + block % 4 * 64 + block % 8 // 4 * 2)
         if EVEN_K:
-            w = gl.load(w_pointers)
-            x = gl.load(a_pointers)
-            s = gl.load(s_pointers)
+            w = gl.load(w_rows + step * (2 * STEP))
+            s = gl.load(s_rows + step * (STEP // 2))
         else:
-            left = K // 32 - first_block
-            w = gl.load(w_pointers, mask=gl.expand_dims(w_block < left, 3), other=0)
-            x = gl.load(a_pointers, mask=gl.expand_dims(a_block < left, 3), other=0.0)
-            s = gl.load(s_pointers, mask=s_block < left, other=127)
-        numbers = numbers + (x,)  # type: ignore[assignment]  # noqa: RUF005
+            left = K // 16 - (split * STEPS + step) * (WARPS * 4)
+            w = gl.load(w_rows + step * (2 * STEP), mask=gl.expand_dims(w_half < left, 5), other=0)
+            s = gl.load(s_rows + step * (STEP // 2), mask=s_half < left, other=0x7F7F)
         words = words + (w,)  # type: ignore[assignment]  # noqa: RUF005
         scales = scales + (s,)  # type: ignore[assignment]  # noqa: RUF005
+    if ORDERED:
+        barrier()
+    for step in gl.static_range(STEPS):
+        if EVEN_K:
+            x = gl.load(a_rows + step * STEP)
+        else:
+            left = K // 16 - (split * STEPS + step) * (WARPS * 4)
+            x = gl.load(a_rows + step * STEP, mask=gl.expand_dims(a_half < left, 4), other=0.0)
+        numbers = numbers + (x,)  # type: ignore[assignment]  # noqa: RUF005
+    p, q, high = tables()
     accumulator = gl.zeros((WARPS, ROWS, TOKENS), gl.float32, MATRIX)
     for step in gl.static_range(STEPS):
-        x = round_blocks(numbers[step], WARPS, TOKENS)
-        x = x.reshape(WARPS, TOKENS, 4, 8, 2, 2).permute(0, 3, 4, 2, 5, 1).reshape(WARPS, 128, TOKENS)
-        w = widen_words(words[step], scales[step])  # warp, row, t, word, e, p, i
-        w = w.permute(0, 1, 3, 6, 5, 2, 4).reshape(WARPS, ROWS, 128)
+        x = round_blocks(numbers[step].reshape(WARPS, TOKENS, 4, LENGTH), WARPS, TOKENS, LENGTH)
+        x = x.reshape(WARPS, TOKENS, 4, LENGTH // 4, 2, 2).permute(0, 3, 4, 2, 5, 1).reshape(WARPS, GROUP, TOKENS)
+        upper, upper22, lower, lower22 = factors(scales[step].to(gl.int32))
+        factor = gl.join(upper, lower).permute(0, 1, 5, 2, 3, 4).reshape(WARPS, ROWS, 4)
+        minus22 = gl.join(upper22, lower22).permute(0, 1, 5, 2, 3, 4).reshape(WARPS, ROWS, 4)
+        w = widen_words(words[step].reshape(WARPS, ROWS, 4, LENGTH // 8), factor, minus22, p, q, high)
+        w = w.permute(0, 1, 3, 6, 5, 2, 4).reshape(WARPS, ROWS, GROUP)  # warp, row, t, word, e, p, i to K'
         w = gl.convert_layout(w, LEFT, assert_trivial=True)
         x = gl.convert_layout(x, RIGHT, assert_trivial=True)
         accumulator = gl.nvidia.ampere.mma_v2(w, x, accumulator)

@@ -10,16 +10,15 @@ from triton.experimental.gluon.language.nvidia import hopper
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
-from mxassay.optimized.hopper.numbers import round_blocks, widen_words
-from mxassay.optimized.hopper.places import along, blocks, stored_codes, stored_scales
-from mxassay.optimized.hopper.skinny_gemm import let_next_start, wait_for_last
+from mxassay.optimized.hopper.numbers import factors, round_blocks, tables, widen_words
+from mxassay.optimized.hopper.places import along, numbers_of_tokens, stored_codes, stored_scales
+from mxassay.optimized.hopper.skinny_gemm import barrier, let_next_start, wait_for_last
 
 if TYPE_CHECKING:
     import torch
 
 # Triton 3.7 and later have new names.
 load_tile = tma.async_load if hasattr(tma, "async_load") else tma.async_copy_global_to_shared
-barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
 _SHARED = gl.shared_memory_descriptor
 seen_as = _SHARED.reinterpret if hasattr(_SHARED, "reinterpret") else _SHARED._reinterpret
 
@@ -40,15 +39,15 @@ def quantize_kernel(
     """A (M, K) on the grid of MXFP4, as bfloat16, the k of each group of 128 in the order K'. Grid: (groups / WARPS,
     M / 8)."""
     let_next_start()
-    NUMBERS: gl.constexpr = blocks(WARPS, 8, 32)
-    BLOCKS: gl.constexpr = gl.SliceLayout(3, NUMBERS)
+    NUMBERS: gl.constexpr = numbers_of_tokens(WARPS, 8, 32)
+    BLOCKS: gl.constexpr = gl.SliceLayout(4, NUMBERS)
     first_m = gl.program_id(1) * 8
     first_group = gl.program_id(0) * WARPS
-    token = gl.minimum(first_m + along(8, 1, 3, BLOCKS), M - 1)
-    block = (first_group + along(WARPS, 0, 3, BLOCKS)) * 4 + along(4, 2, 3, BLOCKS)
-    pointers = a_ptr + (gl.expand_dims(token * stride_a + block * 32, 3) + along(32, 3, 4, NUMBERS))
-    x = gl.load(pointers, mask=gl.expand_dims(block < K // 32, 3), other=0.0)
-    x = round_blocks(x, WARPS, 8).reshape(WARPS, 8, 4, 8, 2, 2).permute(0, 1, 3, 4, 2, 5).reshape(WARPS, 8, 128)
+    token = gl.minimum(first_m + along(8, 2, 4, BLOCKS), M - 1)
+    block = (first_group + along(WARPS, 0, 4, BLOCKS)) * 4 + along(4, 3, 4, BLOCKS)
+    pointers = a_ptr + (gl.expand_dims(token * stride_a + block * 32, 4) + along(32, 4, 5, NUMBERS))
+    x = gl.load(pointers, mask=gl.expand_dims(block < K // 32, 4), other=0.0).reshape(WARPS, 8, 4, 32)
+    x = round_blocks(x, WARPS, 8, 32).reshape(WARPS, 8, 4, 8, 2, 2).permute(0, 1, 3, 4, 2, 5).reshape(WARPS, 8, 128)
     OUT: gl.constexpr = gl.BlockedLayout([1, 1, 8], [1, 2, 16], [WARPS, 1, 1], [2, 1, 0])
     x = gl.convert_layout(x, OUT)  # stores of 16 bytes a lane
     token = first_m + along(8, 1, 3, OUT)
@@ -76,8 +75,8 @@ def wide_gemm_kernel(
     512 * QUADS.
 
     Descriptors as `descriptors` makes them; c_ptr bfloat16 or, with splits, float32. Grid: (N / ROWS, splits, tiles of
-    M). The span's weights are under way to shared memory before the kernel that quantizes has ended; activations come
-    in STAGES chunks, a power of two.
+    M). The first weights are under way to shared memory before the kernel that quantizes has ended; activations come in
+    STAGES chunks, a power of two.
     """
     CHUNKS: gl.constexpr = 4 * QUADS
     MATRIX: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [WARPS, 1], [16, TOKENS, 16])
@@ -105,28 +104,37 @@ def wide_gemm_kernel(
         mbarrier.expect(here, ROWS * (256 + 16))
         load_tile(s_desc, [(split * QUADS + i) * 2, first_n // 32, 0], here, scale_loads.index(i))
         load_tile(w_desc, [(split * QUADS + i) * 4, first_n // 16, 0, 0], here, code_loads.index(i))
-    for i in gl.static_range(STAGES):
-        mbarrier.init(numbers_here.index(i), count=1)
-    wait_for_last()
-    for i in gl.static_range(min(STAGES, CHUNKS)):
-        mbarrier.expect(numbers_here.index(i), TOKENS * 256)
-        load_tile(a_desc, [(split * CHUNKS + i) * 2, first_m, 0], numbers_here.index(i), number_loads.index(i))
+        if i == 0:
+            # Loads end in the order in which they began: the first activations must not stand behind all weights.
+            for j in gl.static_range(STAGES):
+                mbarrier.init(numbers_here.index(j), count=1)
+            wait_for_last()
+            for j in gl.static_range(min(STAGES, CHUNKS)):
+                mbarrier.expect(numbers_here.index(j), TOKENS * 256)
+                load_tile(a_desc, [(split * CHUNKS + j) * 2, first_m, 0], numbers_here.index(j), number_loads.index(j))
 
+    p, q, high = tables()
     accumulator = gl.zeros((ROWS, TOKENS), gl.float32, MATRIX)
     before = gl.zeros((ROWS, 128), gl.bfloat16, LEFT)
+    mbarrier.wait(weights_here.index(0), 0)
+    words = codes.index(0).load(CODES)
     for pair in range(2 * QUADS):
-        mbarrier.wait(weights_here.index(pair // 2), 0)
         # Stripe of 32, block, row % 16, half of K, row % 32 // 16.
         s = scales.index(pair).load(SCALES).reshape(ROWS // 32, 4, 16, 2, 2).permute(0, 4, 2, 1, 3).reshape(ROWS, 4, 2)
-        first_half, second_half = gl.split(s)
+        first, second = gl.split(s)
+        first_half, first22, second_half, second22 = factors(first.to(gl.int32) | second.to(gl.int32) << 8)
         for part in gl.static_range(2):
             chunk = pair * 2 + part
             stage = chunk % STAGES
             # Stripe of 16, block, row // 8, row % 8, word.
-            words = codes.index(chunk).load(CODES).reshape(ROWS // 16, 4, 2, 8, 4).permute(0, 2, 3, 1, 4)
-            w = widen_words(words.reshape(ROWS, 4, 4), first_half if part == 0 else second_half)
+            words = words.reshape(ROWS // 16, 4, 2, 8, 4).permute(0, 2, 3, 1, 4).reshape(ROWS, 4, 4)
+            factor, minus22 = (first_half, first22) if part == 0 else (second_half, second22)
+            w = widen_words(words, factor, minus22, p, q, high)
             w = w.permute(0, 2, 5, 4, 1, 3).reshape(ROWS, 128)  # row, t, word, e, p, i to K'
             w = gl.convert_layout(w, LEFT, assert_trivial=True)
+            ahead = gl.minimum(chunk + 1, CHUNKS - 1)  # their way from shared memory is hidden by products
+            mbarrier.wait(weights_here.index(ahead // 4), 0)
+            words = codes.index(ahead).load(CODES)
             mbarrier.wait(numbers_here.index(stage), chunk // STAGES & 1)
             accumulator = hopper.warpgroup_mma(w, numbers.index(stage).permute((1, 0)), accumulator, is_async=True)
             # While these products are under way the next weights are widened, in the registers of the ones before.

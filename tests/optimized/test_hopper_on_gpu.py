@@ -1,6 +1,7 @@
 """The kernels for Hopper on one: bits, repeats, tails, activations, graphs, streams. Run with MXASSAY_DEVICE=cuda."""
 
 import os
+import random
 
 import pytest
 import torch
@@ -45,6 +46,56 @@ def test_bits_and_repeats(shape, taken):
         again = matmul(x.a, x.b_preshuffled, x.b_scales_shuffled, plan=plan)
         assert torch.equal(again.view(torch.int16), out.view(torch.int16))
     assert not problem.changed()
+
+
+# Every tail: of 8 and 16 tokens, of stripes, of steps and splits; K of whole loads, which the other kernel takes.
+SOME_M = [1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 24, 31, 32, 33, 40, 47, 57, 63, 64]
+SOME_STRIPES = [1, 2, 3, 4, 5, 7, 8, 11, 12, 17, 20, 33]
+SOME_K = [64, 192, 320, 448, 512, 576, 960, 1024, 1088, 1536, 2048, 3648, 4160, 4608]
+
+
+def drawn(seed):
+    """Activations (M, K) in rows that may lie apart, codes and scales of W; which rows of A are promised a result."""
+    choose, generator = random.Random(seed), torch.Generator().manual_seed(seed)
+    m, n, k = choose.choice(SOME_M), 16 * choose.choice(SOME_STRIPES), choose.choice(SOME_K)
+    blocks = torch.randn(m, k // 32, 32, generator=generator)
+    blocks *= torch.exp2(torch.randint(-3, 4, (m, k // 32, 1), generator=generator))
+    blocks = blocks.to(torch.bfloat16)
+    kind = torch.randint(0, 20, (m, k // 32), generator=generator)
+    blocks[kind == 0] = 0
+    subnormal = torch.randint(0, 0x80, blocks.shape, generator=generator, dtype=torch.int16)
+    blocks[kind == 1] = subnormal.view(torch.bfloat16)[kind == 1]
+    blocks[kind == 2] *= 2.0**100
+    blocks[kind == 3] *= -(2.0**-100)
+    rows = blocks.reshape(m, k)
+    poisoned = torch.rand(m, generator=generator) < 0.1
+    rows[poisoned, choose.randrange(k)] = choose.choice([float("nan"), float("inf"), -float("inf")])
+    pitch = k + 8 * choose.choice([0, 0, 1, 5])
+    a = torch.full((m, pitch), float("nan"), dtype=torch.bfloat16)[:, :k]
+    a.copy_(rows)
+    codes = torch.randint(0, 256, (n, k // 2), generator=generator, dtype=torch.uint8)
+    scales = torch.randint(122, 130, (n, k // 32), generator=generator, dtype=torch.uint8)
+    if choose.random() < 0.3:
+        scales[torch.rand(scales.shape, generator=generator) < 0.02] = choose.choice([0, 1, 255])
+    return a, codes, scales, ~poisoned
+
+
+@pytest.mark.parametrize("seed", range(320))
+def test_random_launches(seed, taken):
+    a, codes, scales, promised = drawn(seed)
+    m, n = len(a), len(codes)
+    on_gpu = torch.full((m, a.stride(0)), float("nan"), dtype=torch.bfloat16, device="cuda")[:, : a.shape[1]]
+    on_gpu.copy_(a)
+    b, ws = WEIGHT_PRESHUFFLE.apply(codes).cuda(), SCALE_SHUFFLE.apply(scales, fill=0xFF).cuda()
+    apart = torch.full((m + 2, n + 32), 7.0, dtype=torch.bfloat16, device="cuda")
+    matmul(on_gpu, b, ws, plan=DIRECT, out=apart[1:-1, 16:-16])
+    out = matmul(on_gpu, b, ws, plan=DIRECT)
+    assert taken == [True, True]
+    assert torch.equal(apart[1:-1, 16:-16].view(torch.int16), out.view(torch.int16))
+    apart[1:-1, 16:-16] = 7
+    assert apart.eq(7).all()
+    expected = expectation(*quantize(a[promised]), codes, scales)
+    assert not expected.wrong(out.cpu()[promised]).any()
 
 
 @pytest.mark.parametrize("m", [8, 64])
