@@ -43,6 +43,7 @@ _SPECIAL = {
     251: "vccz", 252: "execz", 253: "scc", 254: "lds_direct",
 }  # fmt: skip
 _LITERAL = 255
+_SCALES = b"\xac\xd3"  # the upper half of the word that V_MFMA_LD_SCALE_B32 begins with
 _CARRY_OUT = re.compile(r"v_(add|sub|subrev|addc|subb|subbrev)_co_u32")
 _CARRY_IN = re.compile(r"v_(addc|subb|subbrev)_co_u32|v_cndmask_b32")
 _STORES = re.compile(r"(global|flat|scratch|buffer)_store|s_(buffer_)?store|buffer_atomic")
@@ -117,7 +118,10 @@ _sizes: dict[bytes, int] = {}  # bytes of the instructions that begin with these
 
 def _decode(data: bytes) -> Instruction:
     """The instruction, at no address. The first four bytes fix an instruction's size, so what follows it does not
-    count, and kernels share what they have in common."""
+    count, and kernels share what they have in common. Only V_MFMA_LD_SCALE_B32 is one with the matrix instruction that
+    follows, if one does."""
+    if data[2:4] == _SCALES:
+        return _decoded(data)
     size = _sizes.get(data[:4])
     if size is None:
         found = _decoded(data)
@@ -129,7 +133,7 @@ def _decode(data: bytes) -> Instruction:
 @lru_cache(maxsize=1 << 16)
 def _decoded(data: bytes) -> Instruction:
     # tinygrad takes anything before an unscaled F8F6F4 for its scale half: only V_MFMA_LD_SCALE_B32 is one.
-    if data[2:4] != b"\xac\xd3":
+    if data[2:4] != _SCALES:
         data = data[:8]
     try:
         raw = _recognized(data)
@@ -329,8 +333,8 @@ def _source(code: int, count: int, role: str, fmt: str, bits: dict[str, int]) ->
         return Operand("int", 0, count, 192 - code, role, fmt)
     if code in _INLINE_FLOATS:
         return Operand("float", 0, count, _INLINE_FLOATS[code], role, fmt)
-    if code == _LITERAL:
-        return Operand("literal", 0, count, bits.get("literal", 0), role, fmt)
+    if code == _LITERAL and "literal" in bits:
+        return Operand("literal", 0, count, bits["literal"], role, fmt)
     if code in _SPECIAL:
         return Operand("special", 0, count, _SPECIAL[code], role, fmt)
     raise UndecodableError(f"a source operand must have a known code, not {code}")

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from mxassay.gfx950 import decode
 from mxassay.gfx950.decode import UndecodableError, _forms, _recognized, decode_one, decode_program
 from mxassay.gfx950.instruction import EXEC, M0, VCC
 
@@ -154,6 +155,22 @@ def test_bytes_that_are_no_instruction_are_named():
         decode_one(b"\xff" * 16)
 
 
+def test_a_literal_where_the_encoding_has_none_is_named(assemble):
+    code = assemble("v_fma_f32 v1, v1, v2, v3")
+    word = int.from_bytes(code[4:8], "little") & ~0x1FF | 255
+    with pytest.raises(UndecodableError, match=r"^a source operand must have a known code, not 255$"):
+        decode_one(code[:4] + word.to_bytes(4, "little"))
+
+
+def test_scales_are_one_instruction_with_what_follows_whatever_was_met_before(assemble, monkeypatch):
+    monkeypatch.setattr(decode, "_sizes", {})
+    pair = assemble("v_mfma_scale_f32_16x16x128_f8f6f4 v[0:3], v[4:7], v[8:11], v[12:15], v1, v2 cbsz:4 blgp:4")
+    alone = decode_one(pair[:8] + assemble("s_nop 0"))
+    assert (alone.op, alone.size) == ("v_mfma_ld_scale_b32", 8)
+    assert (decode_one(pair).op, decode_one(pair).size) == ("v_mfma_scale_f32_16x16x128_f8f6f4", 16)
+    assert decode_one(pair[:8]).size == 8
+
+
 def test_a_pc_outside_the_code_is_named(assemble):
     from mxassay.gfx950.decode import Program
 
@@ -161,9 +178,9 @@ def test_a_pc_outside_the_code_is_named(assemble):
         Program(assemble("s_endpgm"), 0x100).at(0x104)
 
 
-def recognized(decode, data):
+def recognized(recognize, data):
     try:
-        found = decode(data)
+        found = recognize(data)
     except (ValueError, AssertionError):
         return None
     return type(found), found._raw
