@@ -134,19 +134,19 @@ def run(
                 raise
         for device in limits.keys() & set(_CONTROLLED_AFTERWARDS):
             deaths = [trial.suite for trial in found.values() if trial.fault.device == device]
-            killed_by = sorted({death.test for death in deaths if "::" in death.test})
-            _control_of(killed_by, device, tree, setting, folder, told)
+            _control_of([death for death in deaths if death.by is not None], device, tree, setting, folder, told)
     processes.stop()
     return Campaign(profile, cache.code, tuple(found[fault.id] for fault in faults))
 
 
-def _control_of(killed_by: list[str], device: str, tree: Tree, setting: Setting, folder: Path, told: Told) -> None:
-    """The unchanged copy must pass the tests that killed a fault, and the gates."""
+def _control_of(deaths: list[Death], device: str, tree: Tree, setting: Setting, folder: Path, told: Told) -> None:
+    """The unchanged copy must pass the tests that killed a fault, and the gates; all tests, where a fault died of the
+    time that all took, or before any began."""
     told(f"the unchanged copy on {device}, what killed", None)
     control = tree.planted(None, folder / f"control-{device}")
-    suite = (
-        run_suite(control, device, setting, _ITS_LIMIT[setting.profile], only=killed_by) if killed_by else Death(None)
-    )
+    of_all = any(death.how == "timeout" or "::" not in death.test for death in deaths)
+    only = [] if of_all else sorted({death.test for death in deaths})
+    suite = run_suite(control, device, setting, _ITS_LIMIT[setting.profile], only=only) if deaths else Death(None)
     if suite.by is not None:
         raise MxassayError(
             f"{suite.by} must pass without a planted fault, not fail on {device} ({suite.how}): {suite.message}; mend "

@@ -256,6 +256,31 @@ def test_on_a_lent_gpu_the_unchanged_copy_runs_what_killed_at_the_end(small, tmp
         campaign.run(ON_HOPPER, jobs=1, caches=tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("deaths", "asked"),
+    [
+        ([], None),
+        ([Death("p", "failure", test="test_a.py::t"), Death("p", "failure", test="test_a.py::t")], ["test_a.py::t"]),
+        ([Death("p", "failure", test="test_a.py::t"), Death("q", "timeout", test="test_b.py::t")], []),
+        ([Death("p", "failure", test="test_a.py::t"), Death("session", "import")], []),
+        ([Death("test_a.py", "import", test="test_a.py")], []),
+    ],
+)
+def test_what_died_of_no_test_of_its_own_is_controlled_by_all(small, tmp_path, monkeypatch, deaths, asked):
+    """A suite that takes longer than its limit, or can't begin, would kill every fault; one test alone would pass."""
+    ran = []
+
+    def suite(*words, only, **more):
+        ran.append(only)
+        return Death(None)
+
+    monkeypatch.setattr(campaign, "run_suite", suite)
+    control = SimpleNamespace(root=tmp_path / "control-cuda")
+    tree = SimpleNamespace(planted=lambda *_: control)
+    campaign._control_of(deaths, "cuda", tree, trial.Setting("quick", 0, tmp_path, 1), tmp_path, lambda *_: None)
+    assert ran == ([] if asked is None else [asked])
+
+
 def test_faults_that_need_a_gpu_are_listed_and_not_counted(small, tmp_path, capsys):
     theirs = tmp_path / "theirs.toml"
     theirs.write_text(as_toml(SCALES) + as_toml(ON_HOPPER[0]))
