@@ -125,6 +125,8 @@ def _modified(read: Read, dtype: np.dtype[Any], absolute: bool, negated: bool) -
 
 def _selected(inst: Instruction, operand: Operand, slot: int, kind: str, context: Context) -> Read:
     dtype = np.dtype(TYPES[kind])
+    if operand.file == "v" and dtype.itemsize == 4 and "_" not in inst.encoding:
+        return _plain_vgpr(operand.index, kind)  # what nearly all instructions have
     if operand.file in ("int", "float", "literal"):
         value = constant(operand, kind)
         return lambda wv: value
@@ -139,8 +141,6 @@ def _selected(inst: Instruction, operand: Operand, slot: int, kind: str, context
     if inst.encoding.endswith("_SDWA") and slot < 2:
         word = sdwa_source(word, inst[f"src{slot}_sel"], inst[f"src{slot}_sext"])
     if dtype.itemsize == 4:
-        if operand.file == "v" and "_" not in inst.encoding:
-            return _plain_vgpr(operand.index, kind)
         return word if dtype == np.uint32 else lambda wv: word(wv).view(dtype)
     half = inst["op_sel"] >> slot & 1 if inst.encoding == "VOP3" else 0
     return lambda wv: _half(word(wv), half).view(dtype)

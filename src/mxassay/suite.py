@@ -101,6 +101,10 @@ class _Session:
             "-q",
             "-p",
             "no:cacheprovider",
+            "-p",
+            "no:unraisableexception",  # these two collect all garbage of a large process at its end
+            "-p",
+            "no:threadexception",
         ]
         words += ["-p", "mxassay.pytest_plugin", "--pyargs", "mxassay.properties", "--mx-verdicts", str(self._verdicts)]
         words.append("--mx-no-history")  # who asked keeps them
