@@ -331,14 +331,17 @@ class _Verdicts:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._records: dict[str, dict[str, Any]] = {}
+        self._begun: dict[str, dict[str, Any]] = {}  # what setups told, by node id
         self._kernel: dict[str, Any] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        known: dict[str, Any] = dict(report.user_properties)
+        # Where a worker of pytest-xdist died in a test, its report says no more than that.
+        known: dict[str, Any] = dict(report.user_properties) or self._begun.get(report.nodeid, {})
         self._kernel = known.get("mx_kernel", self._kernel)
         if _PROPERTY not in known or report.when == "teardown":
             return
         if report.when == "setup" and report.passed:
+            self._begun[report.nodeid] = known
             return
         verdict = {"passed": "PASS", "skipped": "UNSUPPORTED"}.get(report.outcome) or (
             "FAIL" if report.when == "call" and "PropertyError" in str(report.longrepr) else "ERROR"

@@ -132,10 +132,15 @@ class _Session:
         """What became of each test, when all have run."""
         code = self._process.wait()
         if code not in _RAN or not self._verdicts.exists():
-            end = "\n".join(self._output.read_text(errors="replace").splitlines()[-30:])
-            raise MxassayError(f"the suite must run, but pytest ended with {code}:\n{end}")
+            raise MxassayError(f"the suite must run, but pytest ended with {code}:\n{self._end()}")
         found: list[dict[str, Any]] = json.loads(self._verdicts.read_text())
+        good = (Verdict.PASS.value, Verdict.UNSUPPORTED.value)
+        if code and all(test["verdict"] in good for test in found):
+            raise MxassayError(f"every failure must have a verdict, but pytest told of others:\n{self._end()}")
         return found
+
+    def _end(self) -> str:
+        return "\n".join(self._output.read_text(errors="replace").splitlines()[-30:])
 
 
 def by_property(tests: list[dict[str, Any]]) -> list[PropertyRecord]:

@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,6 +36,12 @@ def fn(a, b, scales):
 def both(a, b, scales):
     if len(a) % 2:
         raise ValueError("rows must be even")
+    return fn(a, b, scales)
+
+def dies(a, b, scales):
+    import os
+    if len(a) == 1:
+        os._exit(3)
     return fn(a, b, scales)
 
 def refuses(a, b, scales):
@@ -96,6 +104,18 @@ def test_each_of_several_failures_of_a_property_is_told(tmp_path):
     assert "ValueError: rows must be even" in record["message"]
     assert "0.0 (0x0000), not " in record["message"]
     assert record["message"].count("Failing test case: ") == 2
+
+
+def test_a_kernel_that_ends_a_worker_has_not_passed(tmp_path):
+    """What pytest-xdist says of a worker that died names the test, but not its property."""
+    (tmp_path / "mine.py").write_text(WRONG)
+    target = "mxassay.properties.test_special_values::test_zeros_give_zeros"
+    words = ("--mx-kernel", "mine.py:dies", "--mx-multiples", "1,32,256", "--mx-device", "emulated", "-n", "1")
+    verdicts, done = suite(tmp_path, "--pyargs", target, *words)
+    assert done.returncode == 1
+    (record,) = verdicts.values()
+    assert (record["property"], record["verdict"]) == ("zero-rows", "ERROR")
+    assert record["message"].startswith("worker 'gw0' crashed while running ")
 
 
 def test_what_does_not_apply_is_skipped_with_the_reason(wrong_kernel):
@@ -207,6 +227,17 @@ def test_the_worst_test_decides_and_what_does_not_apply_does_not():
 def test_a_suite_that_cannot_run_says_why():
     with pytest.raises(MxassayError, match=r"^the suite must run, but pytest ended with 4:\n"):
         run_suite("quick", "emulated", {"nonsense": "1"})
+
+
+def test_a_failure_without_a_verdict_is_no_pass(tmp_path):
+    session = _Session("quick", "emulated", {})
+    session._verdicts, session._output = tmp_path / "verdicts.json", tmp_path / "output"
+    session._verdicts.write_text(json.dumps([{"verdict": "PASS"}, {"verdict": "UNSUPPORTED"}]))
+    session._output.write_text("ERROR at teardown")
+    for code, words in ((0, None), (1, "^every failure must have a verdict, but pytest told of others:\nERROR at")):
+        session._process = SimpleNamespace(wait=lambda code=code: code)
+        with pytest.raises(MxassayError, match=words) if words else nullcontext():
+            assert len(session.tests()) == 2
 
 
 def test_a_suite_that_nobody_waits_for_ends_with_its_block():
