@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mxassay.gfx950.batch import Batch
 from mxassay.gfx950.decode import decode_one
 from mxassay.gfx950.floating import ignore_float_errors
-from mxassay.gfx950.matrix import E2M1_VALUES, FORMATS, _far_apart
+from mxassay.gfx950.matrix import E2M1_VALUES, FORMATS, _far_apart, scaled_accumulate
 from mxassay.gfx950.memory import AddressSpace
 from mxassay.gfx950.registry import Context, lookup
 from mxassay.gfx950.wave import Cohort
@@ -137,6 +137,30 @@ def test_neg_and_abs_apply_to_c_alone(assemble):
 def test_every_nibble_of_a_register_is_a_code():
     words = np.array([0x76543210, 0xFEDCBA98, 0, 0xFFFFFFFF], np.uint32).reshape(4, 1, 1)
     assert FP4.unpack(words).ravel().tolist() == [*CODES[:16], *[0.0] * 8, *[-6.0] * 8]
+
+
+@pytest.mark.parametrize("spread", [0, 3, 20, 60, 200])
+def test_blocks_of_zeros_add_nothing_under_any_scale_but_nan(spread):
+    rng = np.random.default_rng(spread)
+    products = rng.integers(-4608, 4609, (1, 4, 16, 16)).astype(np.float32)
+    sa, sb = rng.integers(20, 21 + spread, (2, 1, 4, 16)).astype(np.uint8)
+    for scales, by_row in ((sa, products), (sb, products.transpose(0, 1, 3, 2))):
+        zero = rng.random((1, 4, 16)) < 0.4
+        by_row[zero], scales[zero] = 0, rng.choice([0, 254], zero.sum())
+    sa[0, 2, 5] = sb[0, 1, 9] = 255
+    products[0, 2, 5] = products[0, 1, :, 9] = 0
+    c = rng.standard_normal((1, 16, 16)).astype(np.float32)
+    with ignore_float_errors():
+        found = scaled_accumulate(products, sa.reshape(1, 64), sb.reshape(1, 64), c, 14, lambda terms: terms)
+    for i, j in np.ndindex(16, 16):
+        if i == 5 or j == 9:
+            assert np.isnan(found[0, i, j])
+            continue
+        total = Fraction(float(c[0, i, j]))
+        for block in range(4):
+            scale = Fraction(2) ** (int(sa[0, block, i]) + int(sb[0, block, j]) - 254)
+            total += Fraction(float(products[0, block, i, j])) * scale
+        assert found[0, i, j] == np.float32(rounded(total)), (i, j)
 
 
 TERMS = st.builds(lambda whole, power: whole * 2.0**power, st.integers(-4608, 4608), st.integers(-254, 254))
