@@ -24,7 +24,6 @@ class Skinny:
     rows: int
     steps: int = 1
     warps: int = 8
-    ordered: bool = False
 
     def splits(self, k: int) -> int:
         """How often K is split."""
@@ -44,7 +43,7 @@ class Wide:
 
 # Timed on an H200 (`mxassay bench gpu`).
 _TABLE: dict[tuple[int, int, int], Skinny | Wide] = {
-    (4, 2880, 512): Skinny(8, 32, ordered=True),
+    (4, 2880, 512): Skinny(8, 32),
     (16, 2112, 7168): Skinny(16, 64, steps=2),
     (32, 4096, 512): Skinny(16, 64),
     (32, 2880, 512): Skinny(16, 64),
@@ -61,7 +60,7 @@ def tiles_for(m: int, n: int, k: int) -> Skinny | Wide | None:
     """The tiles of a shape: from the table, else by rule; None for shapes of many tokens, which fill a GPU anyway.
 
     >>> tiles_for(40, 128, 1024), tiles_for(40, 128, 1088)
-    (Wide(tokens=64, rows=64, quads=2, stages=4, warps=4), Skinny(tokens=16, rows=32, steps=1, warps=8, ordered=False))
+    (Wide(tokens=64, rows=64, quads=2, stages=4, warps=4), Skinny(tokens=16, rows=32, steps=1, warps=8))
     """
     if found := _TABLE.get((m, n, k)):
         return found
@@ -137,7 +136,6 @@ def _launch_skinny(
         EVEN_M=m % tiles.tokens == 0,
         EVEN_N=n % tiles.rows == 0,
         EVEN_K=k == splits * _GROUP * tiles.warps * tiles.steps,
-        ORDERED=tiles.ordered,
         num_warps=tiles.warps,
         maxnreg=_REGISTERS // (2 * 32 * tiles.warps),
     )

@@ -7,9 +7,6 @@ from triton.experimental.gluon import language as gl
 from mxassay.optimized.hopper.numbers import factors, round_blocks, tables, widen_words
 from mxassay.optimized.hopper.places import along, numbers_of_tokens, scales_of_rows, sums, words_of_rows
 
-# Triton 3.7 and later have a new name.
-barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
-
 LENGTH: gl.constexpr = gl.constexpr(16)  # k of a lane, half a block: so many warps find work on few tiles
 GROUP: gl.constexpr = gl.constexpr(4 * 16)  # k of a warp
 
@@ -49,13 +46,12 @@ def skinny_gemm_kernel(
     EVEN_M: gl.constexpr,
     EVEN_N: gl.constexpr,
     EVEN_K: gl.constexpr,
-    ORDERED: gl.constexpr,
 ) -> None:
     """C[split] = quantized(A)[:, span] @ W[:, span].T for TOKENS rows of A and ROWS of W.
 
     A span is 64 * WARPS * STEPS. a_ptr bfloat16 (M, K); w_ptr int32, preshuffled; ws_ptr int16, shuffled; c_ptr
     bfloat16 or, with splits, float32. Grid: (tiles of N, splits, tiles of M). Rows beyond the matrices are computed
-    from real ones and not stored. ORDERED: no weight is asked for after an activation.
+    from real ones and not stored.
     """
     MATRIX: gl.constexpr = gl.NVMMADistributedLayout([2, 0], [WARPS, 1, 1], [1, 16, 8])
     LEFT: gl.constexpr = gl.DotOperandLayout(0, MATRIX, 2)
@@ -99,7 +95,7 @@ def skinny_gemm_kernel(
         a_rows = a_tile + (a_half * LENGTH + token * stride_a)
     a_rows = gl.expand_dims(a_rows, 4) + along(LENGTH, 4, 5, NUMBERS)
 
-    # All loads are issued before the first result is needed. Gluon knows no starred tuples.
+    # All loads stand before the first use; ptxas moves some behind it. Gluon knows no starred tuples.
     words = ()
     scales = ()
     numbers = ()
@@ -107,20 +103,14 @@ def skinny_gemm_kernel(
         if EVEN_K:
             w = gl.load(w_rows + step * (2 * STEP))
             s = gl.load(s_rows + step * (STEP // 2))
+            x = gl.load(a_rows + step * STEP)
         else:
             left = K // 16 - (split * STEPS + step) * (WARPS * 4)
             w = gl.load(w_rows + step * (2 * STEP), mask=gl.expand_dims(w_half < left, 5), other=0)
             s = gl.load(s_rows + step * (STEP // 2), mask=s_half < left, other=0x7F7F)
+            x = gl.load(a_rows + step * STEP, mask=gl.expand_dims(a_half < left, 4), other=0.0)
         words = words + (w,)  # type: ignore[assignment]  # noqa: RUF005
         scales = scales + (s,)  # type: ignore[assignment]  # noqa: RUF005
-    if ORDERED:
-        barrier()
-    for step in gl.static_range(STEPS):
-        if EVEN_K:
-            x = gl.load(a_rows + step * STEP)
-        else:
-            left = K // 16 - (split * STEPS + step) * (WARPS * 4)
-            x = gl.load(a_rows + step * STEP, mask=gl.expand_dims(a_half < left, 4), other=0.0)
         numbers = numbers + (x,)  # type: ignore[assignment]  # noqa: RUF005
     p, q, high = tables()
     accumulator = gl.zeros((WARPS, ROWS, TOKENS), gl.float32, MATRIX)

@@ -12,13 +12,14 @@ from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from mxassay.optimized.hopper.numbers import factors, round_blocks, tables, widen_words
 from mxassay.optimized.hopper.places import along, numbers_of_tokens, stored_codes, stored_scales
-from mxassay.optimized.hopper.skinny_gemm import barrier, let_next_start, wait_for_last
+from mxassay.optimized.hopper.skinny_gemm import let_next_start, wait_for_last
 
 if TYPE_CHECKING:
     import torch
 
 # Triton 3.7 and later have new names.
 load_tile = tma.async_load if hasattr(tma, "async_load") else tma.async_copy_global_to_shared
+barrier = gl.barrier if hasattr(gl, "barrier") else gl.thread_barrier
 _SHARED = gl.shared_memory_descriptor
 seen_as = _SHARED.reinterpret if hasattr(_SHARED, "reinterpret") else _SHARED._reinterpret
 
