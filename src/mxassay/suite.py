@@ -3,9 +3,11 @@
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -80,7 +82,7 @@ def suite_beside(
 
 
 class _Session:
-    """One run of pytest over the suite, from the start of the block on."""
+    """One run of pytest over the suite, from the start of the block on; SIGTERM ends it with this process."""
 
     def __init__(self, profile: str, device: str, options: dict[str, str | None]) -> None:
         self._options = {**options, "profile": profile, "device": device}
@@ -120,7 +122,15 @@ class _Session:
             self._process = subprocess.Popen(
                 words, env={**os.environ, "PYTHONPATH": path}, stdout=output, stderr=subprocess.STDOUT
             )
+        if threading.current_thread() is threading.main_thread():
+            before = signal.signal(signal.SIGTERM, self._end_with_this_process)
+            self._stack.callback(signal.signal, signal.SIGTERM, before or signal.SIG_DFL)
         return self
+
+    def _end_with_this_process(self, number: int, frame: object) -> None:
+        self._process.terminate()  # and no waiting, which the main thread may be at
+        self._stack.close()
+        os.kill(os.getpid(), number)
 
     def __exit__(self, *error: object) -> None:
         if self._process.poll() is None:

@@ -3,8 +3,10 @@
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -245,6 +247,24 @@ def test_a_suite_that_nobody_waits_for_ends_with_its_block():
         assert session._process.poll() is None
     assert session._process.poll() is not None
     assert not session._output.exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+def test_a_process_that_is_told_to_end_takes_its_suite_along():
+    script = "with _Session('quick', 'emulated', {}) as s: print(s._process.pid, s._output, flush=True); s.tests()"
+    words = [sys.executable, "-c", f"from mxassay.suite import _Session\n{script}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        pid, output = process.stdout.readline().split()
+        process.terminate()
+        assert process.wait(60) == -signal.SIGTERM
+    assert not Path(output).parent.exists()
+    stat = Path("/proc", pid, "stat")
+    for _ in range(100):
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the suite must end, but runs on as process {pid}")
 
 
 class Marked:
