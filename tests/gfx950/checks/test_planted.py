@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from mxassay.gfx950 import EndlessLoop, MemoryFault
 from mxassay.gfx950.checks import CHECKS, Checks, StrictError
@@ -303,6 +304,38 @@ def test_findings_of_several_launches_are_counted_together(plant, words):
     for _ in range(3):
         kernel.run(checks, words(), words())
     assert only(checks, "waitcnt", kernel.pc()).repeats == 3
+
+
+def test_checks_that_forget_are_as_new(plant, words):
+    """Of a launch that failed in the middle, too; and what nobody wrote is forgotten with it."""
+    checks = Checks("all,uninit-memory")
+    wrong, right = plant(MISSING_WAITS["vm"][0]), plant("global_load_dword v2, v1, s[4:5]\n" + STORE)
+    buffer = torch.zeros(64, dtype=torch.int32)
+    with checks:
+        checks.undefined(buffer)
+        wrong.run(checks, words(), words())
+        with pytest.raises(MemoryFault):
+            right.run(checks, words(40), words())
+    assert {finding.check for finding in checks.findings} >= {"waitcnt", "bounds"}
+    assert checks.counts
+    assert checks.unwritten(buffer) == 64
+    checks.forget()
+    assert (checks.findings, checks.counts, checks.places, checks.unwritten(buffer)) == ([], [], [], 0)
+    with checks:
+        right.run(checks, words(), words())
+    assert checks.findings == []
+    assert len(checks.counts) == 1
+    wrong.run(checks, words(), words())
+    assert only(checks, "waitcnt", wrong.pc()).repeats == 1
+
+
+def test_observers_that_share_the_steps_of_a_kernel_are_told_each_its_own(plant, words):
+    first, second, kernel = Checks("counts"), Checks("counts"), plant(STORE)
+    for checks in (first, second, first):
+        kernel.run(checks, words(), words())
+    kernel.run(None, words(), words())
+    assert (len(first.counts), len(second.counts)) == (2, 1)
+    assert {counts.stored["argument 1"] for counts in (*first.counts, *second.counts)} == {256}
 
 
 def test_the_words_of_a_finding(plant, words):
