@@ -282,6 +282,7 @@ def _pytest(tree: Tree, words: list[str], setting: Setting, limit: float, extra:
     journal = tree.root / "journal.jsonl"
     journal.unlink(missing_ok=True)
     command = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "mxassay.pytest_plugin"]
+    command += ["-p", "no:unraisableexception", "-p", "no:threadexception"]  # they collect all garbage at the end
     command += ["-p", "mxassay.properties.faults.witness", "-W", "ignore::pytest.PytestAssertRewriteWarning", *words]
     started = time.perf_counter()
     code, stdout, stderr = _run(command, tree, setting, limit, {JOURNAL: str(journal), **extra})
