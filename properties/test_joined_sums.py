@@ -85,9 +85,12 @@ def test_what_is_summed_has_arrived(mx_kernel: KernelUnderTest) -> None:
     for case, (shape, fields) in enumerate(_CASES):
         with launches() as launched:
             mx_kernel.run(ramped(shape, case), _joined(fields))
-        for kernel, _ in launched.ran:
-            if kernel.code.name == "direct_gemm_kernel":
-                assert_arrives(kernel.code, f"{shape}, {fields}")
+        case_words = f"{shape}, {fields}"
+        joining = [kernel.code for kernel, _ in launched.ran if kernel.code.name == "direct_gemm_kernel"]
+        if not joining:
+            raise violation("a plan with joined sums must run direct_gemm_kernel, but does not", case=case_words)
+        for code in joining:
+            assert_arrives(code, case_words)
 
 
 def assert_arrives(kernel: "KernelCode", case: str) -> None:
