@@ -60,7 +60,7 @@ def snapshot(root: Path) -> Tree:
         spec = importlib.util.find_spec(f"mxassay.{name}")
         if spec is not None and spec.submodule_search_locations:
             shutil.copytree(spec.submodule_search_locations[0], root / name, ignore=_LEFT_OUT)
-    checkout = front.parents[1]
+    checkout = Path(mxassay.__file__).resolve().parents[2]  # an editable install may consist of links
     if (checkout / "pyproject.toml").is_file() and (checkout / "layouts").is_dir():
         for file in ("pyproject.toml", "conftest.py", "README.md"):
             if (checkout / file).is_file():

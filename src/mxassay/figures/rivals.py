@@ -46,7 +46,7 @@ class Rival:
 
 def default_entry() -> Path | None:
     """The contest entry that our kernels replace, where it lies beside the checkout."""
-    file = Path(mxassay.__file__).parents[3] / "shared/seed/submission_748756.txt"
+    file = Path(mxassay.__file__).resolve().parents[3] / "shared/seed/submission_748756.txt"
     return file if file.is_file() else None
 
 
