@@ -17,7 +17,7 @@ from mxassay.properties.strategies.matrices import ramped
 from mxassay.properties.strategies.plans import plan
 from mxassay.reference import cvt_scalef32_pk_fp4_bf16
 
-_STATEMENT = re.compile(r' asm (?:sideeffect )?(?:alignstack )?"([^"]*)", "([^"]*)"')
+_STATEMENT = re.compile(r'asm (?:sideeffect )?(?:alignstack )?"([^"]*)", "([^"]*)"')
 _OPERAND = re.compile(r"\$(\d+)")
 # What the compiler may put right behind a statement, in view of a result in v{0}: it sees no reason to wait.
 _BEHIND = (

@@ -45,7 +45,7 @@ def test_nobody_takes_the_alarm_for_a_failure():
 def test_a_clock_runs_down():
     clock = Clock(0.05)
     assert not clock.up
-    assert 0 < clock.left <= 0.05
+    assert 0 < clock.left < 0.051  # a difference of two times is rounded
     busy(0.1)
     assert clock.up
     assert clock.left == 0
